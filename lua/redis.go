@@ -1,0 +1,159 @@
+package lua
+
+import (
+	"context"
+	_ "embed"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/redis/go-redis/v9"
+)
+
+//go:embed take.lua
+var takeSource string
+
+var takeScript = redis.NewScript(takeSource)
+
+// Processor sends one command. Every client of go-redis is one.
+type Processor interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+}
+
+// once is a command that go-redis must not send again when its reply is lost:
+// an admission is charged at most once.
+type once struct{ *redis.Cmd }
+
+func (once) NoRetry() bool { return true }
+
+// run calls the script by its hash and, when Redis does not have it, with its
+// source: the one case in which it is certain that nothing ran. It never uses
+// the SCRIPT command, which some proxies and access lists forbid.
+func run(ctx context.Context, rdb Processor, script *redis.Script, source string, keys []string, args ...any) *redis.Cmd {
+	all := make([]any, 0, 3+len(keys)+len(args))
+	all = append(all, "evalsha", script.Hash(), len(keys))
+	for _, k := range keys {
+		all = append(all, k)
+	}
+	all = append(all, args...)
+	cmd := redis.NewCmd(ctx, all...)
+	err := rdb.Process(ctx, once{cmd})
+	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+		again := append([]any{"eval", source}, all[2:]...)
+		cmd = redis.NewCmd(ctx, again...)
+		_ = rdb.Process(ctx, once{cmd}) // the error is kept in cmd
+	}
+	return cmd
+}
+
+// Decide runs take.lua on one batch and returns an answer for each operation,
+// in order. An error means that the fate of the batch is unknown.
+func Decide(ctx context.Context, rdb Processor, b Batch) ([]Answer, error) {
+	var e encoder
+	for i := range b.Ops {
+		e.op(&b.Ops[i])
+	}
+	head := appendFloats(nil, float64(b.Now), float64(b.Lead), float64(b.Lease), float64(len(b.Ops)))
+	reply, err := run(ctx, rdb, takeScript, takeSource, e.keys, head, e.buf).Text()
+	if err != nil {
+		return nil, fmt.Errorf("lua: take: %w", err)
+	}
+	return decode(reply, len(b.Ops))
+}
+
+// encoder packs operations as take.lua reads them, and gathers their keys.
+type encoder struct {
+	keys  []string
+	index map[string]int // only once there are many keys
+	buf   []byte
+}
+
+// key returns the index of the key in KEYS, as Lua counts.
+func (e *encoder) key(name string) float64 {
+	const few = 16
+	if e.index == nil {
+		for i, k := range e.keys {
+			if k == name {
+				return float64(i + 1)
+			}
+		}
+		if len(e.keys) == few {
+			e.index = make(map[string]int)
+			for i, k := range e.keys {
+				e.index[k] = i + 1
+			}
+		}
+	} else if i, ok := e.index[name]; ok {
+		return float64(i)
+	}
+	e.keys = append(e.keys, name)
+	if e.index != nil {
+		e.index[name] = len(e.keys)
+	}
+	return float64(len(e.keys))
+}
+
+func (e *encoder) op(o *Op) {
+	k := e.key(o.Key)
+	m, l := k, k
+	if o.Model != "" {
+		m = e.key(o.Model)
+	}
+	if o.Line != "" {
+		l = e.key(o.Line)
+	}
+	e.buf = appendFloats(e.buf, float64(o.Kind), k, m, l, float64(len(o.Rows)))
+	var a [8]float64
+	switch o.Kind {
+	case Take, Ask, Leave, Adjust:
+		a = [8]float64{o.Share, float64(o.Patience), float64(o.ID)}
+		if o.Kind == Adjust {
+			a[2] = float64(o.At)
+		}
+	default:
+		first := 0.0
+		if o.First {
+			first = 1
+		}
+		a = [8]float64{e.key(o.On), float64(o.Length), float64(o.Longest), float64(o.Calm), first, float64(o.Gen), float64(o.Rule), float64(o.Why)}
+	}
+	e.buf = appendFloats(e.buf, a[:]...)
+	for i := range o.Rows {
+		r := &o.Rows[i]
+		e.buf = appendFloats(e.buf, e.key(r.Tape), float64(r.Tag), float64(r.Window), float64(r.Ceiling),
+			float64(r.Amount), float64(r.Burst), float64(r.Cost))
+		if r.Burst < 0 {
+			e.buf = appendFloats(e.buf, float64(r.Zone.Offset), float64(r.Zone.Change), float64(r.Zone.Next), float64(r.Zone.Margin))
+		}
+	}
+}
+
+func appendFloats(b []byte, v ...float64) []byte {
+	for _, x := range v {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
+	}
+	return b
+}
+
+// answerSize is the length of one packed answer: six doubles.
+const answerSize = 6 * 8
+
+func decode(reply string, n int) ([]Answer, error) {
+	if len(reply) != n*answerSize {
+		return nil, fmt.Errorf("lua: take: reply has %d bytes, want %d", len(reply), n*answerSize)
+	}
+	out := make([]Answer, n)
+	for i := range out {
+		var v [6]int64
+		for j := range v {
+			at := i*answerSize + j*8
+			x := math.Float64frombits(binary.LittleEndian.Uint64([]byte(reply[at : at+8])))
+			if x != math.Trunc(x) || math.Abs(x) > 1<<53 {
+				return nil, fmt.Errorf("lua: take: field %d of answer %d is not a whole number", j+1, i+1)
+			}
+			v[j] = int64(x)
+		}
+		out[i] = Answer{Status: Status(v[0]), Wait: v[1], At: v[2], KeyGen: v[3], ModelGen: v[4], By: int64(v[5])}
+	}
+	return out, nil
+}

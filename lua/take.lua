@@ -1,0 +1,376 @@
+-- take.lua decides a batch of operations on one vendor key, in order, each all or nothing, in one round trip.
+--
+-- Three kinds of state, all in the store's own time (microseconds):
+--   a scope (the key, or one of its models) says since when and until when nobody may send;
+--   a tape (one a limit) lists what went and when: "never more than N in any window" is a sum over its end;
+--   a line lists who waits, in order: nobody goes before there is room for everyone ahead of them too.
+-- A call goes when its scopes are open and every limit has room for what is on the tape in the window ending now,
+-- for the calls ahead of it, and for itself. Times told to waiting calls are forecasts; the truth is decided when they ask.
+--
+-- KEYS    scopes, lines and tapes, named by the operations by their index; all carry the same hash tag.
+-- ARGV[1] '<dddd' now (0: the server's clock), lead: how early a call may be granted, lease of a probe, number of operations.
+-- ARGV[2] the operations: '<ddddd' kind, key's scope, model's scope, line, number of limits; '<dddddddd' operands a to h (below);
+--         then a limit each '<ddddddd' tape, tag, window, ceiling, amount, burst (-1 Fixed, 0 Sliding), cost;
+--         and behind a Fixed one '<dddd' offset of its time zone, when that changes, offset from then on, margin.
+--           1 take    a share, b longest wait          5 hold      a scope, b length, c longest rung (0: no ladder), d calm,
+--           2 ask     a share, b longest wait, c id                e one call first, f generation, g rule, h why
+--           3 leave   c id                             6 answered  a scope, f generation: its probe got through
+--           4 adjust  c when it was charged            7 freed     a scope, f generation: its probe learned nothing
+--                                                      8 resume    a scope
+--                                                      9 look      a scope (and at most one limit)
+-- Reply   '<dddddd' an operation: status, wait, at, key's generation, model's generation, by.
+--           take, ask: 1 go after wait (0 or up to lead), charged at at, by = whose probe it is (1 key, 2 model, 3 both)
+--                      2 wait in line and ask again with id at; 0 refused, room after wait; by = the limit that decides, -1 model, -2 key
+--           hold: 1 began, 2 grew, 0 nothing; answered, freed, resume: 1 done, 0 nothing; wait = what is left of the hold
+--           look: phase, what is left of the hold, units used, why, how many wait, generation
+-- Expiry  tapes two windows and 10 s after their last new entry; scopes an hour after their hold; lines 10 s after their last forecast.
+--         It only collects garbage: what counts is the times inside.
+local U, P, floor, ceil, max, min = struct.unpack, struct.pack, math.floor, math.ceil, math.max, math.min
+local call, sub = redis.call, string.sub
+local now, lead, lease, count = U('<dddd', ARGV[1])
+if now == 0 then
+  local t = call('TIME')
+  now = t[1] * 1000000 + t[2]
+end
+local HOUR, MINUTE, GRACE = 3600000000, 60000000, 2000000
+local SLOTS, EXACT = 56, 16 -- a tape of fewer than EXACT entries is exact; a longer one merges what goes in the same 1/56 of a window
+
+local function set(i, value, life) call('SET', KEYS[i], value, 'PX', string.format('%.0f', floor(life / 1000) + 1)) end
+
+-- Scopes. phase 0: open from till on. 1: from till on one call may try (the probe). 2: it is out; its lease ends at till.
+local scopes = {}
+local function scope(i)
+  local s = scopes[i]
+  if s then return s end
+  s = {till = 0, phase = 0, gen = 0, rung = 0, why = 0}
+  local v = call('GET', KEYS[i])
+  if v and U('<d', v) + HOUR > now then s.till, s.phase, s.gen, s.rung, s.why = U('<ddddd', v) end
+  scopes[i] = s
+  return s
+end
+
+-- turn begins a new generation: what was admitted before it can no longer change the scope.
+local function turn(s, phase, till)
+  s.phase, s.till, s.gen, s.dirty = phase, till, max(now, s.gen + 1), true
+end
+
+-- hold closes a scope. rule 0: an operator's word. 1: a vendor's "later": from an earlier generation it may lengthen a
+-- pause that is running, not start one. 2: a refusal: only from the present generation. A pause only grows.
+local function hold(s, length, longest, calm, first, gen, rule, why)
+  local mine, running = gen == s.gen, s.till > now and s.phase < 2
+  if rule > 0 and not mine and (rule == 2 or not running) then return 0 end
+  if longest > 0 and mine then
+    if s.rung > 0 and now < s.till + calm then length = min(2 * s.rung, longest) end
+    s.rung = length
+  end
+  local till = now + length
+  if running then
+    if till <= s.till and first <= s.phase then return 0 end
+    s.till, s.phase, s.why, s.dirty = max(till, s.till), max(first, s.phase), why, true
+    return 2
+  end
+  if rule == 0 and s.phase > 0 then first = 1 end -- an operator's pause does not excuse a refused key from its probe
+  s.why = why
+  turn(s, first, till)
+  return 1
+end
+
+-- Lines. An entry whose owner did not ask when its time came is gone; the owner comes back in by its id, in order.
+local lines = {}
+local function tally(q, e, sign)
+  local w = q.waiting[e.share] or {}
+  q.waiting[e.share] = w
+  for tag, units in pairs(e.cost) do w[tag] = (w[tag] or 0) + sign * units end
+  q.dirty = true
+end
+local function line(i)
+  local q = lines[i]
+  if q then return q end
+  q = {waiting = {}}
+  local v, pos = call('GET', KEYS[i]), 1
+  while v and pos <= #v do
+    local e, n = {cost = {}}, 0
+    e.id, e.share, e.told, n, pos = U('<dddd', v, pos)
+    for _ = 1, n do
+      local tag, units
+      tag, units, pos = U('<dd', v, pos)
+      e.cost[tag] = units
+    end
+    if e.told + GRACE >= now then
+      q[#q + 1] = e
+      tally(q, e, 1)
+    end
+  end
+  q.dirty = false
+  lines[i] = q
+  return q
+end
+local function find(q, id) -- where id stands, or would stand; and whether it does
+  local j = #q
+  while j > 0 and q[j].id > id do j = j - 1 end
+  if j > 0 and q[j].id == id then return j, true end
+  return j + 1, false
+end
+local function leave(q, id)
+  local j, there = find(q, id)
+  if there then tally(q, table.remove(q, j), -1) end
+  return there
+end
+
+-- ahead sums the units of those who go before a call: everyone of a larger share, and of its own share those who came first.
+local function ahead(q, tag, share, id)
+  if #q == 0 then return 0 end
+  local newest, n = id > q[#q].id, 0
+  for s, w in pairs(q.waiting) do
+    if s > share or (s == share and newest) then n = n + (w[tag] or 0) end
+  end
+  for j = 1, newest and 0 or #q do
+    local e = q[j]
+    if e.id >= id then break end
+    if e.share == share then n = n + (e.cost[tag] or 0) end
+  end
+  return n
+end
+
+-- Tapes: sum of the window, meter (when the bucket would be empty), the newest entry, and the older entries as '<dd'
+-- time, units, from byte pos of the stored string on. Of a Fixed one: sum and, in T, the number of the window.
+local HEAD = 40
+local tapes = {}
+local function tape(r)
+  local t = tapes[r.i]
+  if t then return t end
+  t = {sum = 0, meter = 0, T = 0, a = 0, pos = HEAD + 1, W = r.W}
+  local v, old = call('GET', KEYS[r.i]), now - r.W
+  t.v = v or ''
+  if v then
+    t.sum, t.meter, t.T, t.a, t.pos = U('<ddddd', v)
+    if r.burst >= 0 then
+      if t.T <= old then
+        t.sum, t.meter, t.T, t.a, t.pos = 0, 0, 0, 0, #v + 1
+      else
+        while t.pos <= #v do
+          local at, units = U('<dd', v, t.pos)
+          if at > old then break end
+          t.sum, t.pos = t.sum - units, t.pos + 16
+        end
+      end
+    end
+  end
+  tapes[r.i] = t
+  return t
+end
+local function merges(t) return #t.v - t.pos + 1 >= 16 * EXACT end
+
+-- Fixed windows are numbered by the clock of their time zone.
+local function offset(r, at) return at < r.change and r.off or r.off2 end
+local function number(r, at) return floor((at + offset(r, at)) / r.W) end
+local function boundary(r, at)
+  local e = (number(r, at) + 1) * r.W
+  return e - offset(r, e - offset(r, at))
+end
+local function fixed(t, r, x, front)
+  if (t.T >= number(r, x) and t.sum or 0) + front + r.cost > r.ceiling then
+    x = boundary(r, x) + max(0, ceil((front + r.cost) / r.ceiling) - 1) * r.W
+  end
+  if r.margin > 0 then
+    local into = (x + offset(r, x)) % r.W
+    if into < r.margin then x = x + r.margin - into
+    elseif into > r.W - r.margin then x = boundary(r, x) + r.margin end
+  end
+  return x
+end
+
+-- freed forecasts when need units will have left the window: those that went leave a window after they went, oldest
+-- first; then those ahead, a window after their own times.
+local function freed(t, r, need, q, share, id)
+  for pos = t.pos, #t.v, 16 do
+    local at, units = U('<dd', t.v, pos)
+    need = need - units
+    if need <= 0 then return at + r.W end
+  end
+  local last, slot = t.T, r.W / SLOTS
+  if merges(t) then last = ceil((floor(last / slot) + 1) * slot) end -- the newest entry may still move within its slot
+  need = need - t.a
+  if need <= 0 then return last + r.W end
+  for j = 1, #q do
+    local e = q[j]
+    if e.share > share or (e.share == share and e.id < id) then
+      need, last = need - (e.cost[r.tag] or 0), max(last, e.told)
+      if need <= 0 then break end
+    end
+  end
+  return max(last, now) + r.W
+end
+
+-- room returns the earliest time from x on at which the limit has room for the call behind those ahead of it.
+-- Until ramp (a pause has just ended) every limit is a bucket with a burst of a tenth.
+local function room(t, r, x, q, share, id, ramp)
+  local front = ahead(q, r.tag, share, id)
+  if r.burst < 0 then return fixed(t, r, x, front) end
+  local y = x
+  local need = t.sum + front + r.cost - r.ceiling
+  if need > 0 then y = max(x, freed(t, r, need, q, share, id)) end
+  if r.burst > 0 or x < ramp then
+    local burst = r.burst > 0 and r.burst or r.amount
+    if x < ramp then burst = min(burst, max(1, floor(r.amount / 10))) end
+    local at = max(t.meter, x) + (front + r.cost - max(burst, r.cost)) * r.W / r.amount
+    if r.burst == 0 then at = min(at, ramp) end
+    y = max(y, ceil(at))
+  end
+  return y
+end
+
+local function charge(t, r, x, metered)
+  t.dirty = true
+  if r.burst < 0 then
+    local k = number(r, x)
+    if t.T < k then t.T, t.sum, t.whole = k, 0, true end
+    t.sum = t.sum + r.cost
+    return
+  end
+  t.sum = t.sum + r.cost
+  if metered then t.meter = max(t.meter, x) + r.cost * r.W / r.amount end
+  local slot = r.W / SLOTS
+  if t.T >= x then
+    t.a = t.a + r.cost
+  elseif merges(t) and floor(t.T / slot) == floor(x / slot) then
+    t.T, t.a = x, t.a + r.cost -- counted until later than needed, never less
+  else
+    if t.T > 0 then t.v = (#t.v < HEAD and string.rep('\0', HEAD) or t.v) .. P('<dd', t.T, t.a) end
+    t.T, t.a, t.whole = x, r.cost, true
+  end
+end
+
+-- adjust changes what was charged at at, never below zero and never in a window that is over.
+local function adjust(t, r, at)
+  local d = min(r.cost, 9007199254740991 - t.sum)
+  if r.burst < 0 then
+    if t.sum == 0 or number(r, at) ~= t.T then return 0 end
+    t.sum, t.dirty = max(0, t.sum + d), true
+    return 1
+  end
+  if t.T == 0 or at <= now - r.W or at > t.T then return 0 end
+  local lo, hi = 0, floor((#t.v - t.pos + 1) / 16) -- the entry that holds it is the first one not before it; hi: the newest
+  local n = hi
+  while lo < hi do
+    local m = floor((lo + hi) / 2)
+    if U('<d', t.v, t.pos + 16 * m) >= at then hi = m else lo = m + 1 end
+  end
+  local had, p, when = t.a, t.pos + 16 * lo, t.T
+  if lo < n then when, had = U('<dd', t.v, p) end
+  d = max(d, -had)
+  if lo < n then
+    t.v, t.whole = sub(t.v, 1, p - 1) .. P('<dd', when, had + d) .. sub(t.v, p + 16), true
+  else
+    t.a = had + d
+  end
+  t.sum, t.dirty = t.sum + d, true
+  if d > 0 and r.burst > 0 then
+    t.meter = max(t.meter, now) + d * r.W / r.amount
+  elseif t.meter > now then -- given back, but not what the meter would have lost to standing idle
+    local m = 0
+    for pos = t.pos, #t.v, 16 do
+      local then_, units = U('<dd', t.v, pos)
+      m = max(m, then_) + units * r.W / r.amount
+    end
+    m = max(m, t.T) + t.a * r.W / r.amount
+    t.meter = max(m, t.meter + d * r.W / r.amount)
+  end
+  return 1
+end
+
+-- decide is the heart: when may this call go? Then it goes, stands in line, or is refused and leaves no trace.
+local function decide(K, M, q, rows, share, patience, id)
+  local open = max(now, K.till, M.till)
+  local x, by, early = open, K.till >= M.till and -2 or -1, lead
+  local mine = id > 0 and id or max(now, #q > 0 and q[#q].id + 1 or 0)
+  for j = 1, #rows do
+    local r = rows[j]
+    local y = room(tape(r), r, open, q, share, mine, max(K.till, M.till) + min(r.W, MINUTE))
+    if y > x then x, by = y, j end
+    if r.burst < 0 then early = 0 end
+  end
+  if id > 0 then leave(q, id) end
+  local wait = x - now
+  if wait <= early and wait <= patience then
+    local probe = 0
+    for j = 1, #rows do
+      local r = rows[j]
+      charge(tape(r), r, x, r.burst > 0 or x < max(K.till, M.till) + min(r.W, MINUTE))
+    end
+    if M.phase > 0 then probe = 2; turn(M, 2, x + lease) end
+    if K.phase > 0 then probe = probe + 1; turn(K, 2, x + lease) end
+    return 1, wait, x, probe
+  end
+  if wait > patience then return 0, wait, 0, by end
+  local e = {id = mine, share = share, told = x, cost = {}}
+  for j = 1, #rows do e.cost[rows[j].tag] = rows[j].cost end
+  table.insert(q, (find(q, mine)), e)
+  tally(q, e, 1)
+  return 2, wait, mine, by
+end
+
+local out, pos = {}, 1
+for op = 1, count do
+  local kind, k, m, l, n, a, b, c, d, e, f, g, h
+  kind, k, m, l, n, pos = U('<ddddd', ARGV[2], pos)
+  a, b, c, d, e, f, g, h, pos = U('<dddddddd', ARGV[2], pos)
+  local rows = {}
+  for j = 1, n do
+    local r = {}
+    r.i, r.tag, r.W, r.ceiling, r.amount, r.burst, r.cost, pos = U('<ddddddd', ARGV[2], pos)
+    if r.burst < 0 then r.off, r.change, r.off2, r.margin, pos = U('<dddd', ARGV[2], pos) end
+    rows[j] = r
+  end
+  local K, M, status, wait, at, by = scope(k), scope(m), 0, 0, 0, 0
+  if kind <= 2 then
+    status, wait, at, by = decide(K, M, line(l), rows, a, b, kind == 2 and c or 0)
+  elseif kind == 3 then
+    status = leave(line(l), c) and 1 or 0
+  elseif kind == 4 then
+    for j = 1, n do status = max(status, adjust(tape(rows[j]), rows[j], c)) end
+  elseif kind == 9 then
+    local s = scope(a)
+    if n > 0 then
+      local r, t = rows[1], tape(rows[1])
+      if r.burst >= 0 or t.T >= number(r, now) then at = t.sum end
+    end
+    out[op] = P('<dddddd', s.phase, max(0, s.till - now), at, s.why, #line(l), s.gen)
+  else
+    local s = scope(a)
+    if kind == 5 then
+      status = hold(s, b, c, d, e, f, g, h)
+    elseif kind == 8 then
+      if s.till > now or s.phase > 0 then status = 1; s.rung = 0; turn(s, 0, now) end
+    elseif s.phase == 2 and f == s.gen then
+      status = 1
+      turn(s, kind == 6 and 0 or 1, now)
+    end
+    wait = max(0, s.till - now)
+  end
+  out[op] = out[op] or P('<dddddd', status, wait, at, K.gen, M.gen, by)
+end
+
+for i, s in pairs(scopes) do
+  if s.dirty then set(i, P('<ddddd', s.till, s.phase, s.gen, s.rung, s.why), max(0, s.till - now) + HOUR) end
+end
+for i, q in pairs(lines) do
+  if q.dirty and #q == 0 then
+    call('DEL', KEYS[i])
+  elseif q.dirty then
+    local v, last = {}, now
+    for j = 1, #q do
+      local e, costs, n = q[j], '', 0
+      for tag, units in pairs(e.cost) do costs, n = costs .. P('<dd', tag, units), n + 1 end
+      v[j], last = P('<dddd', e.id, e.share, e.told, n) .. costs, max(last, e.told)
+    end
+    set(i, table.concat(v), last - now + 10000000)
+  end
+end
+for i, t in pairs(tapes) do
+  if t.dirty then
+    local head = P('<ddddd', t.sum, t.meter, t.T, t.a, t.whole and HEAD + 1 or t.pos)
+    if t.whole then set(i, head .. sub(t.v, t.pos), 2 * t.W + 10000000) else call('SETRANGE', KEYS[i], '0', head) end
+  end
+end
+return table.concat(out)

@@ -1,0 +1,451 @@
+package throttle
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/headway-go/headway/lua"
+	"github.com/headway-go/headway/pause"
+)
+
+const (
+	second = int64(1e6)
+	lead   = 5000
+	lease  = 2 * second
+)
+
+// sent is one call in the exact model, which keeps every event for ever.
+type sent struct {
+	op      lua.Op
+	model   int
+	id      int64 // its place in line while it waits
+	told    int64 // when it asks again
+	at      int64 // when it was charged, once it went
+	a       lua.Answer
+	waiting bool
+	went    bool
+	probe   int64 // bits of whose probe it is, until that is answered
+	settled bool
+}
+
+// history plays random operations under an explicit clock to both stores,
+// demands equal answers, and checks them against what every event so far says.
+type history struct {
+	t      *testing.T
+	r      *rand.Rand
+	redis  redisStore
+	memory *Memory
+	names  lua.Names
+	models [][]lua.Row // the rows of each model, costs and ceilings to be filled in
+	now    int64
+	calls  []*sent
+	ups    bool             // settle above the estimate too: windows may then be fuller than the limit
+	till   map[string]int64 // until when each scope is closed
+	exact  bool             // tapes that never merge: times are checked to the microsecond
+	n      struct{ went, waited, refused, probes int }
+}
+
+func (h *history) do(op lua.Op) lua.Answer {
+	h.t.Helper()
+	b := lua.Batch{Now: h.now, Lead: lead, Lease: lease, Ops: []lua.Op{op}}
+	got, err := h.redis.decide(context.Background(), b)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	want, _ := h.memory.decide(context.Background(), b)
+	if os.Getenv("TRACE") != "" {
+		fmt.Println(h.now, op.Kind, op.At, op.Share, op.Patience, op.ID, op.Rows, "->", got[0])
+	}
+	if got[0] != want[0] {
+		h.t.Fatalf("at %d: %+v\nredis  %+v\nmemory %+v", h.now, op, got[0], want[0])
+	}
+	return got[0]
+}
+
+// used is what the exact model counts for a row in the window that ends at x.
+func (h *history) used(tape string, r lua.Row, x int64) (n int64) {
+	for _, c := range h.calls {
+		if !c.went {
+			continue
+		}
+		for _, cr := range c.op.Rows {
+			if cr.Tape != tape {
+				continue
+			}
+			if r.Burst < 0 && windowNumber(&r, c.at) == windowNumber(&r, x) || r.Burst >= 0 && c.at > x-r.Window {
+				n += cr.Cost
+			}
+		}
+	}
+	return n
+}
+
+// reserved is what those who go before the call wait for.
+func (h *history) reserved(c *sent, tape string) (n int64) {
+	for _, w := range h.calls {
+		if w == c || !w.waiting || w.told+lineGrace < h.now || w.op.Line != c.op.Line {
+			continue
+		}
+		if w.op.Share > c.op.Share || w.op.Share == c.op.Share && (w.id < c.id || c.id == 0) {
+			for _, r := range w.op.Rows {
+				if r.Tape == tape {
+					n += r.Cost
+				}
+			}
+		}
+	}
+	return n
+}
+
+func (h *history) ask(c *sent, kind lua.Kind, patience int64) {
+	h.t.Helper()
+	c.op.Kind, c.op.ID, c.op.Patience = kind, c.id, patience
+	held := max(h.till[c.op.Key], h.till[c.op.Model])
+	room := map[string]int64{}
+	for _, r := range c.op.Rows {
+		room[r.Tape] = r.Ceiling - h.used(r.Tape, r, max(h.now, held)) - h.reserved(c, r.Tape) - r.Cost
+	}
+	a := h.do(c.op)
+	c.a = a
+	switch a.Status {
+	case lua.Go:
+		if a.At < held {
+			h.t.Fatalf("went at %d into a pause until %d", a.At, held)
+		}
+		if a.Wait < 0 || a.Wait > lead || a.At != h.now+a.Wait {
+			h.t.Fatalf("went after %d at %d, now %d", a.Wait, a.At, h.now)
+		}
+		for _, r := range c.op.Rows {
+			if n := r.Ceiling - h.used(r.Tape, r, a.At) - h.reserved(c, r.Tape) - r.Cost; n < 0 {
+				h.t.Fatalf("at %d: no room in %s: %d too many; used %d reserved %d; %+v; row %+v", h.now, r.Tape, -n, h.used(r.Tape, r, a.At), h.reserved(c, r.Tape), a, r)
+			}
+		}
+		c.waiting, c.went, c.at, c.probe = false, true, a.At, a.By
+		if a.By&lua.ProbeKey != 0 {
+			h.n.probes++
+			h.till[c.op.Key] = a.At + lease
+		}
+		if a.By&lua.ProbeModel != 0 {
+			h.n.probes++
+			h.till[c.op.Model] = a.At + lease
+		}
+		h.n.went++
+	case lua.InLine:
+		if kind == lua.Take {
+			h.n.waited++
+		}
+		c.waiting, c.id, c.told = true, a.At, h.now+a.Wait
+	default:
+		c.waiting = false
+		h.n.refused++
+	}
+	if a.Status != lua.Go {
+		if a.Wait <= 0 {
+			h.t.Fatalf("refused or in line with wait %d: %+v", a.Wait, a)
+		}
+		if a.By > int64(len(c.op.Rows)) || a.By == 0 || a.By < lua.ByKey {
+			h.t.Fatalf("by %d names nothing", a.By)
+		}
+	}
+}
+
+// advance moves the clock; whoever waits asks when its time has come.
+func (h *history) advance(to int64) {
+	for {
+		var next *sent
+		for _, c := range h.calls {
+			if c.waiting && c.told <= to && (next == nil || c.told < next.told) {
+				next = c
+			}
+		}
+		if next == nil {
+			break
+		}
+		late := h.r.Int64N(3 * lead)
+		h.now = max(h.now, next.told-lead/2+late)
+		h.ask(next, lua.Ask, []int64{3600 * second, 3600 * second, 10 * second}[h.r.IntN(3)])
+	}
+	h.now = max(h.now, to)
+}
+
+func (h *history) pick(ok func(*sent) bool) *sent {
+	var from []*sent
+	for _, c := range h.calls {
+		if ok(c) {
+			from = append(from, c)
+		}
+	}
+	if len(from) == 0 {
+		return nil
+	}
+	return from[h.r.IntN(len(from))]
+}
+
+// take makes a call with random costs and lane.
+func (h *history) take() {
+	m := h.r.IntN(len(h.models))
+	share := []float64{1, 1, 1, 0.8, 0.6}[h.r.IntN(5)]
+	c := &sent{model: m, op: lua.Op{Key: h.names.Key(), Model: h.names.Model(fmt.Sprint(m)), Share: share}}
+	c.op.Line = h.names.Line(h.names.Key())
+	for _, r := range h.models[m] {
+		r.Cost = 1
+		if r.Amount > 50 {
+			r.Cost = 1 + h.r.Int64N(max(1, r.Amount/8))
+			if h.r.IntN(20) == 0 {
+				r.Cost = 1 + h.r.Int64N(r.Amount/2)
+			}
+		}
+		r.Ceiling = max(1, int64(share*float64(r.Amount)))
+		r.Cost = min(r.Cost, r.Ceiling)
+		c.op.Rows = append(c.op.Rows, r)
+	}
+	h.calls = append(h.calls, c)
+	patience := int64(0)
+	if share > 0.6 {
+		patience = []int64{0, 5 * second, 600 * second}[h.r.IntN(3)]
+	}
+	h.ask(c, lua.Take, patience)
+}
+
+func (h *history) adjust(c *sent) {
+	c.settled = true
+	op := lua.Op{Kind: lua.Adjust, Key: c.op.Key, Model: c.op.Model, At: c.at}
+	for i := range c.op.Rows {
+		r := c.op.Rows[i]
+		d := -h.r.Int64N(r.Cost + 1)
+		if h.ups && h.r.IntN(3) == 0 {
+			d = h.r.Int64N(r.Cost + 1)
+		}
+		live := r.Burst < 0 && windowNumber(&r, c.at) == windowNumber(&r, h.now) || r.Burst >= 0 && c.at > h.now-r.Window
+		if live {
+			c.op.Rows[i].Cost += d
+		}
+		r.Cost = d
+		op.Rows = append(op.Rows, r)
+	}
+	h.do(op)
+}
+
+// scope operations: pauses, refusals, probes' outcomes, an operator's resume.
+func (h *history) change() {
+	c := h.pick(func(c *sent) bool { return c.went })
+	if c == nil {
+		return
+	}
+	onKey := h.r.IntN(3) == 0
+	op := lua.Op{Kind: lua.Hold, Key: c.op.Key, Model: c.op.Model, On: c.op.Model, Gen: c.a.ModelGen, Rule: int64(pause.Later)}
+	if onKey {
+		op.On, op.Gen = op.Key, c.a.KeyGen
+	}
+	op.Length = 1 + h.r.Int64N(20*second)
+	switch h.r.IntN(8) {
+	case 0:
+		op.Rule, op.First = int64(pause.Refusal), true
+	case 1:
+		op.First = true
+	case 2:
+		op.Rule = int64(pause.Operator)
+	case 3:
+		op.Longest, op.Calm = 30*second, 60*second
+		op.Length = 2 * second
+	case 4, 5:
+		op.Kind = lua.Answered
+		if p := h.pick(func(c *sent) bool { return c.probe != 0 }); p != nil {
+			op.Key, op.Model, op.On, op.Gen = p.op.Key, p.op.Model, p.op.Model, p.a.ModelGen
+			if p.probe&lua.ProbeKey != 0 {
+				op.On, op.Gen = p.op.Key, p.a.KeyGen
+			}
+			p.probe = 0
+		}
+	case 6:
+		op.Kind = lua.Freed
+	case 7:
+		op.Kind = lua.Resume
+	}
+	before := h.till[op.On]
+	a := h.do(op)
+	if a.Status == lua.Refused {
+		return
+	}
+	h.till[op.On] = h.now + a.Wait
+	if op.Kind == lua.Hold && a.Status == lua.InLine && h.now+a.Wait < before {
+		h.t.Fatalf("a pause until %d shrank to %d", before, h.now+a.Wait)
+	}
+	if op.Kind == lua.Hold && h.now+a.Wait < h.now+min(op.Length, 2*second) {
+		h.t.Fatalf("held for %d, want at least %d", a.Wait, op.Length)
+	}
+	if op.Kind == lua.Resume || op.Kind == lua.Answered { // the watch: whoever waits hears of it
+		for _, w := range h.calls {
+			if w.waiting {
+				w.told = min(w.told, h.now+h.r.Int64N(second))
+			}
+		}
+	}
+}
+
+// check looks at every window of every tape.
+func (h *history) check() {
+	h.t.Helper()
+	byTape := map[string][]entry{}
+	rows := map[string]lua.Row{}
+	for _, c := range h.calls {
+		if c.waiting {
+			h.t.Fatalf("a call still waits: %+v", c)
+		}
+		for _, r := range c.op.Rows {
+			rows[r.Tape] = r
+			if c.went {
+				byTape[r.Tape] = append(byTape[r.Tape], entry{c.at, r.Cost})
+			}
+		}
+	}
+	for tape, es := range byTape {
+		r := rows[tape]
+		slices.SortFunc(es, func(a, b entry) int { return int(a.at - b.at) })
+		most, in, lo := int64(0), int64(0), 0
+		for _, e := range es {
+			in += e.units
+			for es[lo].at <= e.at-r.Window || r.Burst < 0 && windowNumber(&r, es[lo].at) != windowNumber(&r, e.at) {
+				in -= es[lo].units
+				lo++
+			}
+			most = max(most, in)
+		}
+		if most > r.Amount && !h.ups {
+			h.t.Fatalf("%s: %d of %d in one window", tape, most, r.Amount)
+		}
+		if r.Burst > 0 && !h.ups {
+			h.checkBucket(tape, r, es)
+		}
+	}
+}
+
+// checkBucket: no interval d holds more than Burst + Amount*d/Window, or one larger call.
+func (h *history) checkBucket(tape string, r lua.Row, es []entry) {
+	full := es[0].at
+	for i, e := range es {
+		used := int64(0)
+		for _, f := range es[i:] {
+			used += f.units
+			d := f.at - e.at
+			allowed := float64(max(r.Burst, f.units)) + float64(r.Amount)*float64(d)/float64(r.Window) + float64(e.units-min(e.units, r.Burst))
+			if float64(used) > allowed+1e-3 && d > 0 {
+				h.t.Fatalf("%s: %d units in %d us, burst %d, full %d", tape, used, d, r.Burst, full)
+			}
+		}
+	}
+}
+
+// rows makes random limits for one scope.
+func (h *history) limits(scope string, n int) (rows []lua.Row) {
+	for i := range n {
+		w := []int64{second, 10 * second, 60 * second, 86400 * second}[h.r.IntN(4)]
+		r := lua.Row{Window: w, Amount: 3 + h.r.Int64N(40)}
+		if h.r.IntN(2) == 0 {
+			r.Amount = 1000 + h.r.Int64N(100_000)
+			if h.r.IntN(5) == 0 && !h.ups { // settling above the estimate is cut at 2^53-1
+				r.Amount = MaxAmount - h.r.Int64N(1000)
+			}
+		}
+		switch h.r.IntN(5) {
+		case 0:
+			r.Burst = -1
+			off := (h.r.Int64N(27) - 12) * 3600 * second
+			r.Zone = lua.Zone{Offset: off, Change: h.now, Next: off}
+			if w == 86400*second { // only whole days follow a change of the clock
+				r.Zone.Change, r.Zone.Next = h.now+h.r.Int64N(4*w), off+(2*h.r.Int64N(2)-1)*3600*second
+			}
+			if h.r.IntN(2) == 0 {
+				r.Zone.Margin = w / 50
+			}
+		case 1:
+			r.Burst = 1 + h.r.Int64N(r.Amount)
+		}
+		r.Tape = h.names.Tape(scope, "u"+strconv.Itoa(i), w, r.Burst < 0, "")
+		r.Tag = lua.Tag(r.Tape)
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+func env(name string, or int) int {
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+		return n
+	}
+	return or
+}
+
+// TestHistories: both stores answer random histories alike, and no answer
+// breaks a limit, a ceiling, a turn or a pause. HISTORIES sets how many.
+func TestHistories(t *testing.T) {
+	c := server.Client()
+	defer c.Close()
+	first := env("FIRST", 0)
+	total := 0
+	for seed := first; seed < first+env("HISTORIES", 60); seed++ {
+		h := &history{
+			t: t, r: rand.New(rand.NewPCG(uint64(seed), 1)), redis: redisStore{c}, memory: NewMemory(),
+			names: lua.NewNames("history", fmt.Sprintf("%d-%d", seed, time.Now().UnixNano())),
+			now:   1764400000*second + int64(seed)*7777777, ups: seed%4 == 3, till: map[string]int64{},
+		}
+		var key []lua.Row
+		if seed%3 == 1 {
+			key = h.limits(h.names.Key(), 1)
+		}
+		shortest := int64(86400 * second)
+		for m := range 1 + h.r.IntN(2) {
+			rows := append(slices.Clone(key), h.limits(h.names.Model(fmt.Sprint(m)), 1+h.r.IntN(3))...)
+			h.models = append(h.models, rows)
+			for _, r := range rows {
+				shortest = min(shortest, r.Window)
+			}
+		}
+		for range 200 {
+			h.advance(h.now + h.r.Int64N(shortest/6))
+			switch k := h.r.IntN(20); {
+			case k < 13:
+				h.take()
+			case k < 15:
+				if w := h.pick(func(c *sent) bool { return c.waiting }); w != nil {
+					h.do(lua.Op{Kind: lua.Leave, Key: w.op.Key, Model: w.op.Model, Line: w.op.Line, ID: w.id})
+					w.waiting = false
+				}
+			case k < 18:
+				if s := h.pick(func(c *sent) bool { return c.went && !c.settled }); s != nil {
+					h.adjust(s)
+				}
+			default:
+				if seed%2 == 0 {
+					h.change()
+				}
+			}
+			if t.Failed() {
+				return
+			}
+		}
+		h.advance(h.now + 400*86400*second)
+		h.check()
+		for _, k := range c.Keys(t.Context(), "history:*").Val() {
+			if ttl := c.PTTL(t.Context(), k).Val(); ttl <= 0 {
+				t.Fatalf("seed %d: key %s has no expiry", seed, k)
+			}
+		}
+		c.FlushAll(t.Context())
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+		total += h.n.went
+		if testing.Verbose() {
+			t.Logf("seed %d: %+v", seed, h.n)
+		}
+	}
+	if total == 0 {
+		t.Fatal("no call went")
+	}
+}

@@ -1,0 +1,231 @@
+package throttle
+
+import (
+	"math"
+
+	"github.com/headway-go/headway/lua"
+)
+
+// memTape is what went under one limit and when: take.lua's tape as Go values.
+// The units of a window are a sum over the end of entries; a Fixed limit has
+// the number of its window in newest and its count in sum.
+type memTape struct {
+	entries []entry // oldest first
+	number  int64   // Fixed: of the window that sum counts
+	sum     int64
+	meter   float64 // when the bucket would be empty again
+	expires int64
+}
+
+type entry struct{ at, units int64 }
+
+const (
+	slots = 56 // a tape of many entries merges what goes in the same 1/56 of its window
+	exact = 16 // a tape of fewer older entries does not merge
+)
+
+// tape returns the tape of the row as it is now, an empty one if there is none.
+func (t *turn) tape(r *lua.Row) *memTape {
+	tape := t.tapes[r.Tape]
+	if tape == nil {
+		return &memTape{}
+	}
+	if r.Burst >= 0 {
+		for len(tape.entries) > 0 && tape.entries[0].at <= t.now-r.Window {
+			tape.sum -= tape.entries[0].units
+			tape.entries = tape.entries[1:]
+		}
+		if len(tape.entries) == 0 {
+			tape.meter = 0
+		}
+	}
+	return tape
+}
+
+// keep returns the tape of the row for a charge.
+func (t *turn) keep(r *lua.Row) *memTape {
+	tape := t.tape(r)
+	t.tapes[r.Tape] = tape
+	return tape
+}
+
+func (t *memTape) used(r *lua.Row, now int64) int64 {
+	if r.Burst < 0 && t.number < windowNumber(r, now) {
+		return 0
+	}
+	return t.sum
+}
+
+func (t *memTape) merges() bool { return len(t.entries) > exact }
+
+func slotOf(r *lua.Row, at int64) float64 {
+	return math.Floor(float64(at) / (float64(r.Window) / slots))
+}
+
+// room returns the earliest time from x on at which the limit has room for the
+// call behind those ahead of it. Until ramp (a pause has just ended) every limit
+// is a bucket with a burst of a tenth.
+func (t *memTape) room(r *lua.Row, x, now int64, q *memLine, share float64, id, ramp int64) int64 {
+	front := q.ahead(r.Tag, share, id)
+	if r.Burst < 0 {
+		return t.roomFixed(r, x, front)
+	}
+	y := x
+	if need := sum(t.sum, sum(front, r.Cost)) - r.Ceiling; need > 0 {
+		y = max(x, t.freed(r, need, now, q, share, id))
+	}
+	if r.Burst > 0 || x < ramp {
+		burst := r.Burst
+		if burst == 0 {
+			burst = r.Amount
+		}
+		if x < ramp {
+			burst = min(burst, max(1, r.Amount/10))
+		}
+		at := max(t.meter, float64(x)) + float64(float64(float64(front)+float64(r.Cost)-float64(max(burst, r.Cost)))*float64(r.Window)/float64(r.Amount))
+		if r.Burst == 0 {
+			at = min(at, float64(ramp))
+		}
+		y = max(y, int64(math.Ceil(at)))
+	}
+	return y
+}
+
+// freed forecasts when need units will have left the window: those that went
+// leave a window after they went, oldest first; then those ahead, a window
+// after their own times.
+func (t *memTape) freed(r *lua.Row, need, now int64, q *memLine, share float64, id int64) int64 {
+	var last int64
+	for i, e := range t.entries {
+		last = e.at
+		if i == len(t.entries)-1 && t.merges() { // the newest entry may still move within its slot
+			last = int64(math.Ceil((slotOf(r, e.at) + 1) * (float64(r.Window) / slots)))
+		}
+		if need -= e.units; need <= 0 {
+			return last + r.Window
+		}
+	}
+	for _, w := range q.calls {
+		if w.before(share, id) {
+			last = max(last, w.told)
+			if need -= w.cost(r.Tag); need <= 0 {
+				break
+			}
+		}
+	}
+	return max(last, now) + r.Window
+}
+
+// drains returns how long, in microseconds, the bucket of the limit takes to
+// drain so many units. The conversions keep Go from fusing what Lua rounds.
+func drains(r *lua.Row, units int64) float64 {
+	return float64(float64(units) * float64(r.Window) / float64(r.Amount))
+}
+
+// charge enters the cost at x.
+func (t *memTape) charge(r *lua.Row, x int64, metered bool, now int64) {
+	if r.Burst < 0 {
+		if k := windowNumber(r, x); t.number < k {
+			t.number, t.sum = k, 0
+			t.expires = now + 2*r.Window + extraLife
+		}
+		t.sum += r.Cost
+		return
+	}
+	t.sum += r.Cost
+	if metered {
+		t.meter = max(t.meter, float64(x)) + drains(r, r.Cost)
+	}
+	n := len(t.entries)
+	switch {
+	case n > 0 && t.entries[n-1].at >= x:
+		t.entries[n-1].units += r.Cost
+	case t.merges() && slotOf(r, t.entries[n-1].at) == slotOf(r, x):
+		t.entries[n-1].at = x // counted until later than needed, never less
+		t.entries[n-1].units += r.Cost
+	default:
+		t.entries = append(t.entries, entry{x, r.Cost})
+		t.expires = now + 2*r.Window + extraLife
+	}
+}
+
+// adjust changes what was charged at at, never below zero and never in a window
+// that is over. It reports whether there was something to change.
+func (t *memTape) adjust(r *lua.Row, at, now int64) bool {
+	d := min(r.Cost, MaxAmount-t.sum)
+	if r.Burst < 0 {
+		if t.sum == 0 || windowNumber(r, at) != t.number {
+			return false
+		}
+		t.sum = max(0, t.sum+d)
+		return true
+	}
+	if at <= now-r.Window {
+		return false
+	}
+	for i := range t.entries { // the entry that holds it is the first one not before it
+		e := &t.entries[i]
+		if e.at < at {
+			continue
+		}
+		d = max(d, -e.units)
+		e.units += d
+		t.sum += d
+		if d > 0 && r.Burst > 0 {
+			t.meter = max(t.meter, float64(now)) + drains(r, d)
+		} else if t.meter > float64(now) { // given back, but not what the meter would have lost to standing idle
+			m := 0.0
+			for _, e := range t.entries {
+				m = max(m, float64(e.at)) + drains(r, e.units)
+			}
+			t.meter = max(m, t.meter+drains(r, d))
+		}
+		return true
+	}
+	return false
+}
+
+// Fixed windows are numbered by the clock of their time zone.
+
+func offset(r *lua.Row, at int64) int64 {
+	if at < r.Zone.Change {
+		return r.Zone.Offset
+	}
+	return r.Zone.Next
+}
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
+
+func windowNumber(r *lua.Row, at int64) int64 { return floorDiv(at+offset(r, at), r.Window) }
+
+// boundary returns the end of the window that at lies in.
+func boundary(r *lua.Row, at int64) int64 {
+	e := (windowNumber(r, at) + 1) * r.Window
+	return e - offset(r, e-offset(r, at))
+}
+
+func (t *memTape) roomFixed(r *lua.Row, x, front int64) int64 {
+	used := int64(0)
+	if t.number >= windowNumber(r, x) {
+		used = t.sum
+	}
+	if sum(used, sum(front, r.Cost)) > r.Ceiling {
+		more := (sum(front, r.Cost) - 1) / r.Ceiling // windows that those ahead fill first
+		x = boundary(r, x) + max(0, more)*r.Window
+	}
+	if m := r.Zone.Margin; m > 0 {
+		into := x + offset(r, x) - windowNumber(r, x)*r.Window
+		if into < m {
+			x += m - into
+		} else if into > r.Window-m {
+			x = boundary(r, x) + m
+		}
+	}
+	return x
+}
