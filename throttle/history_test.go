@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	second = int64(1e6)
-	lead   = 5000
-	lease  = 2 * second
+	second    = int64(1e6)
+	testLead  = 5000
+	testLease = 2 * second
 )
 
 // sent is one call in the exact model, which keeps every event for ever.
@@ -53,7 +53,7 @@ type history struct {
 
 func (h *history) do(op lua.Op) lua.Answer {
 	h.t.Helper()
-	b := lua.Batch{Now: h.now, Lead: lead, Lease: lease, Ops: []lua.Op{op}}
+	b := lua.Batch{Now: h.now, Lead: testLead, Lease: testLease, Ops: []lua.Op{op}}
 	got, err := h.redis.decide(context.Background(), b)
 	if err != nil {
 		h.t.Fatal(err)
@@ -118,7 +118,7 @@ func (h *history) ask(c *sent, kind lua.Kind, patience int64) {
 		if a.At < held {
 			h.t.Fatalf("went at %d into a pause until %d", a.At, held)
 		}
-		if a.Wait < 0 || a.Wait > lead || a.At != h.now+a.Wait {
+		if a.Wait < 0 || a.Wait > testLead || a.At != h.now+a.Wait {
 			h.t.Fatalf("went after %d at %d, now %d", a.Wait, a.At, h.now)
 		}
 		for _, r := range c.op.Rows {
@@ -129,11 +129,11 @@ func (h *history) ask(c *sent, kind lua.Kind, patience int64) {
 		c.waiting, c.went, c.at, c.probe = false, true, a.At, a.By
 		if a.By&lua.ProbeKey != 0 {
 			h.n.probes++
-			h.till[c.op.Key] = a.At + lease
+			h.till[c.op.Key] = a.At + testLease
 		}
 		if a.By&lua.ProbeModel != 0 {
 			h.n.probes++
-			h.till[c.op.Model] = a.At + lease
+			h.till[c.op.Model] = a.At + testLease
 		}
 		h.n.went++
 	case lua.InLine:
@@ -167,8 +167,8 @@ func (h *history) advance(to int64) {
 		if next == nil {
 			break
 		}
-		late := h.r.Int64N(3 * lead)
-		h.now = max(h.now, next.told-lead/2+late)
+		late := h.r.Int64N(3 * testLead)
+		h.now = max(h.now, next.told-testLead/2+late)
 		h.ask(next, lua.Ask, []int64{3600 * second, 3600 * second, 10 * second}[h.r.IntN(3)])
 	}
 	h.now = max(h.now, to)

@@ -2,70 +2,227 @@ package throttle
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/headway-go/headway/lanes"
-	"github.com/headway-go/headway/pause"
-	"github.com/redis/go-redis/v9"
+	"github.com/google/uuid"
+	"github.com/headway-go/headway/lua"
 )
 
-// RedisClient is all that Headway needs of go-redis: *redis.Client,
-// *redis.ClusterClient and Sentinel's failover client have it, and so does
-// redis.UniversalClient.
-type RedisClient interface {
-	Process(ctx context.Context, cmd redis.Cmder) error
+// Limiter decides when calls may go, together with every other limiter on the
+// same store. Make one with [New]; it is safe for concurrent use.
+//
+// Wait is for callers who can wait, Reserve for those who cannot. Both return a
+// [Reservation], which its owner ends with Settle or Cancel.
+type Limiter struct {
+	config Config
+	store  store
+	log    *slog.Logger
+
+	mu      sync.Mutex
+	groups  map[string]*group // by fingerprint
+	targets map[[2]string]*target
+	unknown map[string]struct{} // models without limits that were warned about
+	beating bool
+
+	strays  atomic.Int32
+	down    atomic.Bool
+	pending sync.WaitGroup // calls of the store and goroutines that are out
+	closed  chan struct{}
+	close   sync.Once
 }
 
-// Config says what to limit and where the shared state lives.
-type Config struct {
-	Redis           RedisClient
-	Memory          *Memory
-	Prefix          string
-	Models          map[string][]Limit
-	Default         []Limit
-	Key             []Limit
-	Aliases         map[string]string
-	Strict          bool
-	Policy          pause.Policy
-	StoreTimeout    time.Duration
-	DeadlineReserve time.Duration
-	Name            string
-	Logger          *slog.Logger
-	OnEvent         func(Event)
+// maxNames bounds the models, and the keys, that a limiter remembers. Names
+// beyond it cost a little time, not memory.
+const maxNames = 4096
+
+// New returns a limiter. It does not connect; a wrong configuration is an
+// error that names the field.
+func New(c Config) (*Limiter, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	if c.Prefix == "" {
+		c.Prefix = "headway"
+	}
+	if c.StoreTimeout == 0 {
+		c.StoreTimeout = defaultStoreTimeout
+	}
+	c.Policy = c.Policy.WithDefaults()
+	if c.Name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "host"
+		}
+		c.Name = fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:8])
+	}
+	l := &Limiter{
+		config: c, log: c.Logger,
+		groups: map[string]*group{}, targets: map[[2]string]*target{}, unknown: map[string]struct{}{},
+		closed: make(chan struct{}),
+	}
+	if l.log == nil {
+		l.log = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case c.Redis != nil:
+		l.store = redisStore{c.Redis}
+	case c.Memory != nil:
+		l.store = c.Memory
+	default:
+		l.store = NewMemory()
+	}
+	return l, nil
 }
 
-type Event struct{}
-
-// Cost is what a call takes, by unit.
-type Cost map[string]int64
-
-// Call is one call to a vendor.
-type Call struct {
-	Key     string
-	Model   string
-	Lane    lanes.Lane
-	Cost    Cost
-	Guess   bool
-	MaxWait time.Duration
+// Reserve admits the call now or refuses it, and books nothing. It blocks for
+// one answer of the store at most.
+//
+// A refusal is a *[RefusedError]; other errors match [ErrInvalid],
+// [ErrStoreUnavailable], [ErrClosed], or are the context's own.
+func (l *Limiter) Reserve(ctx context.Context, c Call) (*Reservation, error) {
+	c.MaxWait = -1
+	return l.Wait(ctx, c)
 }
 
-type Limiter struct{}
+// Wait admits the call, waiting for room as long as its lane allows and its
+// context leaves time for the call itself. When it cannot be in time it is
+// refused at once. The errors are those of [Limiter.Reserve].
+func (l *Limiter) Wait(ctx context.Context, c Call) (*Reservation, error) {
+	g, p, err := l.prepare(ctx, c)
+	if err == nil {
+		var r *Reservation
+		if r, err = g.admit(ctx, p, l.patience(ctx, p, c)); err == nil {
+			return r, nil
+		}
+	}
+	if e, ok := err.(*RefusedError); ok {
+		if g != nil {
+			g.tally.refused(e)
+		}
+		l.emit(Event{Kind: RefusedCall, Key: e.Key, Model: e.Model, Lane: e.Lane, Wait: e.RetryAfter, Err: e})
+	}
+	return nil, err
+}
 
-func New(c Config) (*Limiter, error)                                                   { panic("stub") }
-func (l *Limiter) Reserve(ctx context.Context, c Call) (*Reservation, error)           { panic("stub") }
-func (l *Limiter) Wait(ctx context.Context, c Call) (*Reservation, error)              { panic("stub") }
-func (l *Limiter) Pause(ctx context.Context, key, model string, d time.Duration) error { panic("stub") }
-func (l *Limiter) Resume(ctx context.Context, key, model string) error                 { panic("stub") }
-func (l *Limiter) Close(ctx context.Context) error                                     { panic("stub") }
+// prepare finds the group and the plan of a call.
+func (l *Limiter) prepare(ctx context.Context, c Call) (*group, *plan, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	if c.Key == "" {
+		return nil, nil, fmt.Errorf("%w: Key: must not be empty", ErrInvalid)
+	}
+	select {
+	case <-l.closed:
+		return nil, nil, ErrClosed
+	default:
+	}
+	g, t := l.find(c.Key, c.Model)
+	l.use(g, t)
+	if !t.limited {
+		l.warnUnlimited(t)
+	}
+	p, err := l.plan(t, c)
+	return g, p, err
+}
 
-type Reservation struct{}
+// find returns the group of a key and the target of one of its models.
+func (l *Limiter) find(key, model string) (*group, *target) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g := l.groups[key]
+	if g == nil {
+		g = &group{l: l, names: lua.NewNames(l.config.Prefix, key), rooms: map[string]*room{}}
+		l.groups[key] = g
+	}
+	t := l.targets[[2]string{key, model}]
+	if t == nil {
+		if len(l.targets) >= maxNames {
+			clear(l.targets)
+		}
+		t = l.newTarget(key, model)
+		l.targets[[2]string{key, model}] = t
+	}
+	return g, t
+}
 
-// Settle replaces the estimate by what the vendor counted.
-func (r *Reservation) Settle(ctx context.Context, actual Cost) error { panic("stub") }
+// use notes that the process calls the model, and lets the fleet know.
+func (l *Limiter) use(g *group, t *target) {
+	g.tally.use(t.model)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.beat()
+}
 
-// Cancel gives everything back: the call never went out.
-func (r *Reservation) Cancel(ctx context.Context) error { panic("stub") }
+func (l *Limiter) warnUnlimited(t *target) {
+	l.mu.Lock()
+	_, known := l.unknown[t.model]
+	if full := len(l.unknown) >= maxNames; !known && !full {
+		l.unknown[t.model] = struct{}{}
+	} else {
+		known = true
+	}
+	l.mu.Unlock()
+	if !known {
+		l.emit(Event{Kind: UnlimitedModel, Key: t.key, Model: t.model})
+	}
+}
 
-// Report tells the fleet what the vendor answered.
-func (r *Reservation) Report(ctx context.Context, v pause.Verdict) error { panic("stub") }
+// patience is the longest wait of the call: its lane's, cut so that the
+// context's deadline leaves time for the call itself.
+func (l *Limiter) patience(ctx context.Context, p *plan, c Call) time.Duration {
+	wait := p.lane.MaxWait
+	if c.MaxWait != 0 {
+		wait = max(0, c.MaxWait)
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		left := time.Until(deadline)
+		reserve := l.config.DeadlineReserve
+		if reserve == 0 {
+			reserve = min(time.Second, left/10)
+		}
+		wait = min(wait, left-max(0, reserve))
+	}
+	return max(0, wait)
+}
+
+// Close ends the limiter: waiting calls return [ErrClosed] and give their places
+// back, new ones are refused with it, what is still to be told to the store is
+// sent, and the process leaves the fleet's list. It blocks until that is done
+// or ctx ends, whose error it then returns. Closing twice is harmless.
+// Reservations may still be settled afterwards.
+func (l *Limiter) Close(ctx context.Context) error {
+	l.close.Do(func() { close(l.closed) })
+	done := make(chan struct{})
+	go func() {
+		l.pending.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// lost returns the error of a store that did not answer, and says so once.
+func (l *Limiter) lost(cause error) error {
+	err := fmt.Errorf("%w: %w", ErrStoreUnavailable, cause)
+	if l.down.CompareAndSwap(false, true) {
+		l.emit(Event{Kind: StoreLost, Err: err})
+	}
+	return err
+}
+
+// found says once that the store answers again.
+func (l *Limiter) found() {
+	if l.down.Load() && l.down.CompareAndSwap(true, false) {
+		l.emit(Event{Kind: StoreBack})
+	}
+}

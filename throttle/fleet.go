@@ -1,0 +1,142 @@
+package throttle
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/headway-go/headway/lua"
+)
+
+const (
+	// beatEvery is how often a process in use announces itself.
+	beatEvery = 3 * time.Second
+
+	// idleAfter is how long after its last call a process says no more.
+	idleAfter = 30 * time.Second
+
+	// reportModels is the most models that an announcement names.
+	reportModels = 64
+)
+
+// Report is what a process says of itself every few seconds while it is in use.
+type Report struct {
+	Models  []string       `json:"models,omitempty"`  // lately called, sorted
+	Refused map[string]int `json:"refused,omitempty"` // calls refused since it started, by lane and reason: "background: no room"
+	Waiting int            `json:"waiting,omitempty"` // calls waiting now
+}
+
+// tally is what a process counts about one key between two announcements.
+type tally struct {
+	mu      sync.Mutex
+	models  map[string]time.Time // last use
+	refusal map[string]int
+	used    time.Time
+}
+
+// use notes a call to the model.
+func (t *tally) use(model string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.used = time.Now()
+	if t.models == nil {
+		t.models, t.refusal = map[string]time.Time{}, map[string]int{}
+	}
+	if _, known := t.models[model]; known || len(t.models) < reportModels {
+		t.models[model] = t.used
+	}
+}
+
+// refused counts a refusal; lanes and reasons are few.
+func (t *tally) refused(e *RefusedError) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if name := e.Lane + ": " + e.Reason.String(); t.refusal[name] > 0 || len(t.refusal) < reportModels {
+		t.refusal[name]++
+	}
+}
+
+// report returns what there is to say, and whether the key is in use.
+func (t *tally) report(now time.Time) (r Report, inUse bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.models, func(_ string, last time.Time) bool { return now.Sub(last) > idleAfter })
+	return Report{Models: slices.Sorted(maps.Keys(t.models)), Refused: maps.Clone(t.refusal)}, now.Sub(t.used) <= idleAfter
+}
+
+// beat starts the announcements if they are not running. l.mu is held.
+func (l *Limiter) beat() {
+	if l.beating {
+		return
+	}
+	l.beating = true
+	l.pending.Add(1)
+	go l.announce()
+}
+
+// announce tells the store every few seconds that this process uses its keys,
+// and ends when it uses none.
+func (l *Limiter) announce() {
+	defer l.pending.Done()
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
+	for first := time.After(50 * time.Millisecond); ; { // a process that makes one call and ends need not say so
+		leaving := false
+		select {
+		case <-first:
+		case <-tick.C:
+		case <-l.closed:
+			leaving = true
+		}
+		l.mu.Lock()
+		groups := slices.Collect(maps.Values(l.groups))
+		l.mu.Unlock()
+		busy := false
+		for _, g := range groups {
+			report, inUse := g.tally.report(time.Now())
+			if !inUse && !leaving {
+				continue
+			}
+			busy = true
+			report.Waiting = g.sleeping()
+			g.say(report, leaving)
+		}
+		if leaving {
+			return
+		}
+		if !busy {
+			l.mu.Lock()
+			l.beating = false
+			l.mu.Unlock()
+			return
+		}
+	}
+}
+
+// say makes one announcement. A store that does not answer is noticed by the
+// calls; this is only news.
+func (g *group) say(r Report, leaving bool) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		text = nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), g.l.config.StoreTimeout)
+	defer cancel()
+	_, err = g.l.store.announce(ctx, g.names, lua.Announcement{Name: g.l.config.Name, Report: string(text), Leaving: leaving})
+	if err != nil && ctx.Err() == nil {
+		g.l.log.Debug("throttle: announcement failed", "error", err)
+	}
+}
+
+// sleeping counts the calls of this process that wait.
+func (g *group) sleeping() (n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, r := range g.rooms {
+		n += len(r.sleepers)
+	}
+	return n
+}

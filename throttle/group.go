@@ -1,0 +1,209 @@
+package throttle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/headway-go/headway/lua"
+)
+
+// maxBatch is the most operations that one script call decides.
+const maxBatch = 128
+
+// maxStray is the most calls of the store that may be out beyond their time.
+const maxStray = 2
+
+// group merges the operations of one process on one key: one that finds none in
+// flight goes at once, those that come meanwhile ride in the next call of the
+// script together, in order.
+type group struct {
+	l     *Limiter
+	names lua.Names
+
+	mu     sync.Mutex
+	flight *flight // the call of the script that is out, or nil
+	queue  []*rider
+	rooms  map[string]*room // who sleeps, by model's scope
+	watch  bool             // a watch is running
+
+	tally tally
+}
+
+// rider is one operation and its caller, who waits on done.
+type rider struct {
+	op     lua.Op
+	answer lua.Answer
+	err    error
+	done   chan struct{} // of capacity 1
+	flight *flight       // nil while queued
+	gone   bool          // the caller left; what was admitted is given back
+}
+
+// flight is one call of the script.
+type flight struct {
+	riders []*rider
+	stray  bool // it did not answer in time; the group goes on without it
+}
+
+// do carries out operations, in order and side by side in one call of the
+// script, and returns their answers. It ends with ctx, and within the store's
+// timeout in any case; what was admitted for a caller who left is given back.
+func (g *group) do(ctx context.Context, ops ...lua.Op) ([]lua.Answer, error) {
+	if g.l.strays.Load() >= maxStray {
+		return nil, g.l.lost(fmt.Errorf("%d calls are still without an answer", maxStray))
+	}
+	riders := make([]*rider, len(ops))
+	g.mu.Lock()
+	for i := range ops {
+		riders[i] = &rider{op: ops[i], done: make(chan struct{}, 1)}
+		g.queue = append(g.queue, riders[i])
+	}
+	g.start()
+	g.mu.Unlock()
+
+	timer := time.NewTimer(g.l.config.StoreTimeout)
+	defer timer.Stop()
+	answers := make([]lua.Answer, len(ops))
+	for i, r := range riders {
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+			g.abandon(riders[i:], false)
+			return nil, ctx.Err()
+		case <-timer.C:
+			g.abandon(riders[i:], true)
+			return nil, g.l.lost(fmt.Errorf("no answer within %v", g.l.config.StoreTimeout))
+		}
+		if r.err != nil {
+			g.abandon(riders[i+1:], false)
+			return nil, g.l.lost(r.err)
+		}
+		answers[i] = r.answer
+	}
+	g.l.found()
+	return answers, nil
+}
+
+// start sends what is queued, unless a call of the script is out. g.mu is held.
+func (g *group) start() {
+	if g.flight != nil || len(g.queue) == 0 {
+		return
+	}
+	n := min(len(g.queue), maxBatch)
+	f := &flight{riders: slices.Clone(g.queue[:n])}
+	g.queue = slices.Delete(g.queue, 0, n)
+	for _, r := range f.riders {
+		r.flight = f
+	}
+	g.flight = f
+	g.l.pending.Add(1)
+	go g.fly(f)
+}
+
+// fly makes one call of the script and hands out its answers.
+func (g *group) fly(f *flight) {
+	defer g.l.pending.Done()
+	b := lua.Batch{Lead: micros(lead), Lease: micros(g.l.config.Policy.Lease), Ops: make([]lua.Op, len(f.riders))}
+	for i, r := range f.riders {
+		b.Ops[i] = r.op
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), g.l.config.StoreTimeout)
+	answers, err := g.l.store.decide(ctx, b)
+	cancel()
+
+	g.mu.Lock()
+	var back []lua.Op
+	for i, r := range f.riders {
+		if err != nil {
+			r.err = err
+		} else {
+			r.answer = answers[i]
+			g.hear(&r.op, r.answer)
+			if r.gone {
+				back = append(back, giveBack(r.op, r.answer)...)
+			}
+		}
+		r.done <- struct{}{}
+	}
+	if f.stray {
+		g.l.strays.Add(-1)
+	} else {
+		g.flight = nil
+	}
+	g.post(back)
+	g.mu.Unlock()
+}
+
+// abandon lets go of riders whose caller leaves. Those still queued never ran.
+func (g *group) abandon(riders []*rider, late bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var back []lua.Op
+	for _, r := range riders {
+		switch {
+		case r.flight == nil:
+			g.queue = slices.DeleteFunc(g.queue, func(q *rider) bool { return q == r })
+		case len(r.done) > 0: // answered just now
+			if r.err == nil {
+				back = append(back, giveBack(r.op, r.answer)...)
+			}
+		default:
+			r.gone = true
+			if late && !r.flight.stray {
+				r.flight.stray = true
+				g.l.strays.Add(1)
+				g.flight = nil
+			}
+		}
+	}
+	g.post(back)
+}
+
+// post queues operations whose answers nobody awaits. g.mu is held.
+func (g *group) post(ops []lua.Op) {
+	for _, op := range ops {
+		g.queue = append(g.queue, &rider{op: op, done: make(chan struct{}, 1)})
+	}
+	g.start()
+}
+
+// giveBack returns the operations that undo an admission that nobody uses.
+func giveBack(op lua.Op, a lua.Answer) []lua.Op {
+	if op.Kind != lua.Take && op.Kind != lua.Ask {
+		return nil
+	}
+	switch a.Status {
+	case lua.InLine:
+		op.Kind, op.ID, op.Rows = lua.Leave, a.At, nil
+		return []lua.Op{op}
+	case lua.Go:
+		return append([]lua.Op{refund(op, a.At)}, freed(op, a)...)
+	}
+	return nil
+}
+
+// refund returns the operation that gives back all that op was charged at at.
+func refund(op lua.Op, at int64) lua.Op {
+	op.Kind, op.At = lua.Adjust, at
+	op.Rows = slices.Clone(op.Rows)
+	for i := range op.Rows {
+		op.Rows[i].Cost = -op.Rows[i].Cost
+	}
+	return op
+}
+
+// freed returns the operations that give the place of a probe to the next call.
+func freed(op lua.Op, a lua.Answer) (ops []lua.Op) {
+	if a.By&lua.ProbeKey != 0 {
+		ops = append(ops, lua.Op{Kind: lua.Freed, Key: op.Key, Model: op.Model, On: op.Key, Gen: a.KeyGen})
+	}
+	if a.By&lua.ProbeModel != 0 {
+		ops = append(ops, lua.Op{Kind: lua.Freed, Key: op.Key, Model: op.Model, On: op.Model, Gen: a.ModelGen})
+	}
+	return ops
+}
+
+func micros(d time.Duration) int64 { return int64(d / time.Microsecond) }

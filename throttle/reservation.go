@@ -1,0 +1,190 @@
+package throttle
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/headway-go/headway/lua"
+	"github.com/headway-go/headway/pause"
+)
+
+// Short names for what the events are about.
+const (
+	scopeKey   = pause.Key
+	scopeModel = pause.Model
+)
+
+// Reservation is an admitted call: its estimated cost is taken from the budget.
+// Its owner sends the call and then ends the reservation with Settle, or with
+// Cancel when the call never went out. One that is not ended stays charged as
+// estimated, which is right for a call whose fate is unknown.
+//
+// All methods are safe for concurrent use. They block for one answer of the
+// store at most, and go on when ctx is cancelled: what a call did must be told
+// after its caller has gone.
+type Reservation struct {
+	g      *group
+	plan   *plan
+	answer lua.Answer
+
+	mu    sync.Mutex
+	ended bool
+	probe int64 // bits of lua.ProbeKey and lua.ProbeModel that were reported on
+}
+
+// Cost returns what the call was charged, by unit: the estimate, lowered where
+// it was a guess above what the lane may fill.
+func (r *Reservation) Cost() Cost {
+	c := make(Cost, len(r.plan.units))
+	for i, unit := range r.plan.units {
+		c[unit] = r.plan.op.Rows[i].Cost
+	}
+	return c
+}
+
+// Probe reports whether this call is the one trial call of the fleet after a
+// refused key or a long pause.
+func (r *Reservation) Probe() bool { return r.answer.By != 0 }
+
+// end reports whether this is the first call to end the reservation.
+func (r *Reservation) end() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first := !r.ended
+	r.ended = true
+	return first
+}
+
+// Settle replaces the estimate by what the vendor counted, in the window that
+// was charged; units that actual does not name stay as estimated. A window that
+// is over is left alone. Only the first Settle or Cancel has an effect; later
+// ones return nil.
+func (r *Reservation) Settle(ctx context.Context, actual Cost) error {
+	for unit, n := range actual {
+		if n < 0 || n > MaxAmount {
+			return fmt.Errorf("%w: Settle: Cost[%q]: must be 0 to 2^53-1, got %d", ErrInvalid, unit, n)
+		}
+	}
+	if !r.end() {
+		return nil
+	}
+	rows := r.plan.delta(actual)
+	if len(rows) == 0 {
+		return nil
+	}
+	op := r.op(lua.Adjust)
+	op.At, op.Rows = r.answer.At, rows
+	_, err := r.g.do(context.WithoutCancel(ctx), op)
+	return err
+}
+
+// Cancel gives everything back: the call never went out. A probe's place is
+// free for the next call.
+func (r *Reservation) Cancel(ctx context.Context) error {
+	if !r.end() {
+		return nil
+	}
+	ops := giveBack(r.plan.op, r.granted())
+	if len(ops) == 0 {
+		return nil
+	}
+	_, err := r.g.do(context.WithoutCancel(ctx), ops...)
+	return err
+}
+
+// granted is the answer that admitted the call, without the probes reported on.
+func (r *Reservation) granted() lua.Answer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := r.answer
+	a.By &^= r.probe
+	return a
+}
+
+// op returns an operation about this call's key and model.
+func (r *Reservation) op(kind lua.Kind) lua.Op {
+	return lua.Op{Kind: kind, Key: r.plan.op.Key, Model: r.plan.op.Model, Line: r.plan.op.Line}
+}
+
+// Report tells the fleet what the vendor answered: it pauses the model or the
+// key, ends or repeats a key's pause when this call was its probe, and does
+// nothing, without asking the store, when there is nothing to tell. It does not
+// settle. What it does is [pause.Policy.Effect].
+func (r *Reservation) Report(ctx context.Context, v pause.Verdict) error {
+	effect := r.g.l.config.Policy.Effect(v)
+	ops := r.report(effect)
+	if len(ops) == 0 {
+		return nil
+	}
+	answers, err := r.g.do(context.WithoutCancel(ctx), ops...)
+	for i, a := range answers {
+		r.g.told(ops[i], a, r.plan.target)
+	}
+	return err
+}
+
+// report lays out what an effect tells the store.
+func (r *Reservation) report(e pause.Effect) (ops []lua.Op) {
+	r.mu.Lock()
+	probe := r.answer.By &^ r.probe
+	r.probe = r.answer.By
+	r.mu.Unlock()
+
+	about := func(kind lua.Kind, scope pause.Scope) lua.Op {
+		op := r.op(kind)
+		op.On, op.Gen = op.Model, r.answer.ModelGen
+		if scope == pause.Key {
+			op.On, op.Gen = op.Key, r.answer.KeyGen
+		}
+		return op
+	}
+	if probe&lua.ProbeKey != 0 && e.Probe != pause.Refused { // a refusal repeats the pause by its hold
+		ops = append(ops, about(outcome(e.Probe), pause.Key))
+	}
+	if probe&lua.ProbeModel != 0 && e.Scope != pause.Model {
+		probe := e.Probe
+		if probe == pause.Refused {
+			probe = pause.Nothing // the key's answer says nothing about the model
+		}
+		ops = append(ops, about(outcome(probe), pause.Model))
+	}
+	if e.Scope != pause.None {
+		op := about(lua.Hold, e.Scope)
+		op.Length, op.Longest, op.Calm = e.Hold.Length, e.Hold.Longest, e.Hold.Calm
+		op.First, op.Rule, op.Why = e.Hold.First, int64(e.Hold.Rule), e.Hold.Why
+		ops = append(ops, op)
+	}
+	return ops
+}
+
+func outcome(p pause.Probe) lua.Kind {
+	if p == pause.Works {
+		return lua.Answered
+	}
+	return lua.Freed
+}
+
+// told emits the event of a change that this process made; another process
+// that reports the same gets a different answer, so a fleet says it once.
+func (g *group) told(op lua.Op, a lua.Answer, t *target) {
+	if a.Status == lua.Refused {
+		return
+	}
+	e := Event{Key: t.key, Scope: scopeKey, For: time.Duration(a.Wait) * time.Microsecond, Class: pause.Class(op.Why)}
+	if op.On != op.Key {
+		e.Model, e.Scope = t.model, scopeModel
+	}
+	switch {
+	case op.Kind == lua.Hold && a.Status == lua.InLine:
+		e.Kind = PauseGrew
+	case op.Kind == lua.Hold:
+		e.Kind = PauseBegan
+	case op.Kind == lua.Freed:
+		e.Kind = ProbeEnded
+	default:
+		e.Kind = Resumed
+	}
+	g.l.emit(e)
+}

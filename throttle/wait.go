@@ -1,0 +1,102 @@
+package throttle
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/headway-go/headway/lua"
+)
+
+// wakeSpread is how far those who wait for the end of a pause spread out.
+const wakeSpread = 50 * time.Millisecond
+
+// admit asks the store until the call goes or is refused. A call that must wait
+// stands in line; whoever leaves gives the place back.
+func (g *group) admit(ctx context.Context, p *plan, patience time.Duration) (*Reservation, error) {
+	began := time.Now()
+	op := p.op
+	op.Patience = micros(patience)
+	s := &sleeper{wake: make(chan struct{}, 1)}
+	var told time.Time // when the call was last told to go
+	for {
+		answers, err := g.do(ctx, op)
+		if err != nil {
+			g.leave(op)
+			return nil, err
+		}
+		a := answers[0]
+		wait := time.Duration(a.Wait) * time.Microsecond
+		switch a.Status {
+		case lua.Refused:
+			return nil, p.refused(a)
+		case lua.Go:
+			return g.send(ctx, &Reservation{g: g, plan: p, answer: a}, began, wait)
+		case lua.InLine:
+		default:
+			return nil, fmt.Errorf("throttle: the store answered with status %d", a.Status)
+		}
+		at := time.Now().Add(wait)
+		if !told.IsZero() && told.Sub(at).Abs() > moved {
+			g.wakeAll(op.Model)
+			s.calm()
+		}
+		told = at
+		op.Kind, op.ID, s.id = lua.Ask, a.At, a.At
+		if err := g.sleep(ctx, op.Model, s, a, p.nap(a, wait)); err != nil {
+			g.leave(op)
+			return nil, err
+		}
+		op.Patience = micros(max(0, patience-time.Since(began)))
+	}
+}
+
+// nap is how long a call in line sleeps before it asks again. It asks a little
+// early, except where being early is worth nothing: a fixed window opens on the
+// clock, and the end of a pause is better spread out.
+func (p *plan) nap(a lua.Answer, wait time.Duration) time.Duration {
+	switch {
+	case a.By < 0:
+		return wait + rand.N(wakeSpread)
+	case p.op.Rows[a.By-1].Burst < 0:
+		return wait
+	}
+	return wait - askEarly
+}
+
+// send waits for the rest of an admission that was granted early, and hands it out.
+func (g *group) send(ctx context.Context, r *Reservation, began time.Time, rest time.Duration) (*Reservation, error) {
+	if rest > 0 {
+		timer := time.NewTimer(rest)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			g.mu.Lock()
+			g.post(giveBack(r.plan.op, r.answer))
+			g.mu.Unlock()
+			return nil, ctx.Err()
+		}
+	}
+	l := g.l
+	if r.answer.By&lua.ProbeKey != 0 {
+		l.emit(Event{Kind: ProbeSent, Key: r.plan.key, Scope: scopeKey})
+	}
+	if r.answer.By&lua.ProbeModel != 0 {
+		l.emit(Event{Kind: ProbeSent, Key: r.plan.key, Model: r.plan.model, Scope: scopeModel})
+	}
+	l.emit(Event{Kind: Admitted, Key: r.plan.key, Model: r.plan.model, Lane: r.plan.lane.Name, Wait: time.Since(began)})
+	return r, nil
+}
+
+// leave gives back the place of a call that stands in line.
+func (g *group) leave(op lua.Op) {
+	if op.Kind != lua.Ask {
+		return
+	}
+	op.Kind, op.Rows = lua.Leave, nil
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.post([]lua.Op{op})
+}
