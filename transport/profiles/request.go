@@ -1,0 +1,190 @@
+package profiles
+
+import (
+	"bytes"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// In says in which part of a request a [Place] is.
+type In int
+
+const (
+	Body  In = iota // a field of the JSON object or form; Name is its path
+	Path            // the URL path; Name is the segment before the model's
+	Query           // the URL's query; Name is the parameter
+)
+
+// Place is where a request may name its model.
+type Place struct {
+	In   In
+	Name string
+}
+
+// Request is what a profile learns from a request. The zero Request is one
+// without a body.
+type Request struct {
+	Model string           // "" if the request names none
+	Cost  map[string]int64 // from CostFunc; nil without one
+
+	// Text is the length in bytes of what the vendor counts as text: the body,
+	// but of a multipart form only the fields that are no files. Where a body of
+	// unknown length was not read to its end, it is what was read.
+	Text int64
+
+	// Output is the most tokens that one answer may have, -1 if the request does
+	// not say. Copies is how many answers it asks for, at least 1.
+	Output, Copies int64
+}
+
+// Read learns from r and its body, of which it reads no more than it needs: a
+// JSON document to its end, other data not at all. It neither reads nor changes
+// r.Body. An unreadable body is no error: it just names nothing.
+func (p *Profile) Read(r *http.Request, body io.Reader) Request {
+	got := Request{Output: -1, Copies: 1}
+	if p.ModelFunc != nil || p.CostFunc != nil {
+		head, rest := split(body)
+		bare := *r
+		bare.Body, bare.GetBody = nil, nil
+		if p.ModelFunc != nil {
+			got.Model = p.ModelFunc(&bare, head)
+		}
+		if p.CostFunc != nil {
+			got.Cost = p.CostFunc(&bare, head)
+		}
+		body = rest
+	}
+	count := &counter{r: body}
+	fields := p.fields(r.Header.Get("Content-Type"), count)
+	switch {
+	case fields.form:
+		got.Text = fields.text
+	case r.ContentLength > 0:
+		got.Text = r.ContentLength
+	default:
+		got.Text = count.n
+	}
+	if got.Model == "" {
+		got.Model = p.model(r.URL, fields.values)
+	}
+	for _, path := range p.OutputCaps {
+		if n, ok := whole(fields.values[path]); ok {
+			got.Output = max(got.Output, n)
+		}
+	}
+	for _, path := range p.Copies {
+		if n, ok := whole(fields.values[path]); ok {
+			got.Copies = max(got.Copies, n)
+		}
+	}
+	return got
+}
+
+// model looks at the places in their order.
+func (p *Profile) model(u *url.URL, fields map[string]string) string {
+	for _, place := range p.Model {
+		var model string
+		switch place.In {
+		case Body:
+			model = fields[place.Name]
+		case Query:
+			model = u.Query().Get(place.Name)
+		case Path:
+			segments := strings.Split(u.EscapedPath(), "/")
+			if i := slices.Index(segments, place.Name); i >= 0 && i+1 < len(segments) {
+				model, _ = url.PathUnescape(segments[i+1])
+			}
+		}
+		if model != "" {
+			return model
+		}
+	}
+	return ""
+}
+
+// formFields are the values of a body at the wanted paths.
+type formFields struct {
+	values map[string]string
+	form   bool  // it is a multipart form
+	text   int64 // the length of that form's values, without files
+}
+
+// fields reads the wanted fields of a JSON document, of a form or of a multipart
+// form. A value that comes twice counts as vendors' decoders do it: the last of
+// a JSON object, the first of a form.
+func (p *Profile) fields(contentType string, body io.Reader) formFields {
+	got := formFields{values: map[string]string{}}
+	want := slices.Concat(p.OutputCaps, p.Copies)
+	for _, place := range p.Model {
+		if place.In == Body {
+			want = append(want, place.Name)
+		}
+	}
+	kind, params, _ := mime.ParseMediaType(contentType)
+	switch kind {
+	case "application/x-www-form-urlencoded":
+		head, _ := io.ReadAll(io.LimitReader(body, PeekBytes))
+		values, _ := url.ParseQuery(string(head))
+		for _, name := range want {
+			got.values[name] = values.Get(name)
+		}
+	case "multipart/form-data":
+		got.form = true
+		form := multipart.NewReader(body, params["boundary"])
+		for part, err := form.NextRawPart(); err == nil; part, err = form.NextRawPart() {
+			if part.FileName() != "" {
+				continue // the next part skips it
+			}
+			value, _ := io.ReadAll(io.LimitReader(part, maxValue))
+			rest, _ := io.Copy(io.Discard, part)
+			got.text += int64(len(value)) + rest
+			if name := part.FormName(); slices.Contains(want, name) && got.values[name] == "" {
+				got.values[name] = string(value)
+			}
+		}
+	default:
+		pick(body, want, func(path, value string) { got.values[path] = value })
+	}
+	return got
+}
+
+// PeekBytes is how much of a request's body the functions of a profile get to
+// see, in bytes.
+const PeekBytes = 256 << 10
+
+// split reads the beginning of body, and returns it and a reader of all of it.
+func split(body io.Reader) ([]byte, io.Reader) {
+	head, err := io.ReadAll(io.LimitReader(body, PeekBytes))
+	rest := body
+	if err != nil {
+		rest = strings.NewReader("") // it is broken; what came before is all
+	}
+	return head, io.MultiReader(bytes.NewReader(head), rest)
+}
+
+// counter counts the bytes that pass.
+type counter struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counter) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// maxWhole is the largest whole number that counts: 2^53-1.
+const maxWhole = 1<<53 - 1
+
+// whole reads a number of units: no fraction, no sign, at most 2^53-1.
+func whole(s string) (int64, bool) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	return n, err == nil && n >= 0 && n <= maxWhole && s[0] != '+'
+}

@@ -1,0 +1,121 @@
+package profiles
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// Usage is what a vendor counted for one call.
+type Usage struct {
+	// Input is the whole prompt in tokens, what came from a cache included.
+	// Cached is the part of it that was read from a cache. Output is all that
+	// was generated, reasoning included.
+	Input, Cached, Output int64
+
+	// Units are counts in other units, from UsageFunc. They may name "tokens"
+	// too. Nil is none.
+	Units map[string]int64
+}
+
+// Cost returns the usage by unit; "tokens" is input and output together.
+func (u Usage) Cost() map[string]int64 {
+	if u.Units != nil {
+		return u.Units
+	}
+	return map[string]int64{"tokens": u.Input + u.Output}
+}
+
+// UsageFields says where an answer counts its tokens. The zero UsageFields is
+// nowhere. The fields below At are relative to it, and the first one present
+// counts.
+type UsageFields struct {
+	// At lists the paths of the object with the counts, in the answer or in an
+	// event of its stream.
+	At []string
+
+	// Input and Output are the counts of tokens. Total, where there is one,
+	// corrects Output: some vendors leave reasoning out of it.
+	Input, Output, Total []string
+
+	// Cached is the part of the input that was read from a cache. Beside lists
+	// counts that Input leaves out and the whole prompt includes.
+	Cached, Beside []string
+}
+
+// tally gathers the counts of one answer. Vendors repeat counts in a stream as
+// they grow, so the last value of a field replaces those before it.
+type tally struct {
+	fields *UsageFields
+	paths  []string
+	counts map[string]int64 // by path below At
+	broken bool             // one of the values was no count, so none is to be trusted
+}
+
+// maxTokens is the most tokens that one answer can count. More would be a mistake
+// that empties every budget.
+const maxTokens = 1e9
+
+func (f *UsageFields) tally() *tally {
+	t := &tally{fields: f, counts: map[string]int64{}}
+	for _, at := range f.At {
+		for _, field := range slices.Concat(f.Input, f.Output, f.Total, f.Cached, f.Beside) {
+			t.paths = append(t.paths, at+"."+field)
+		}
+	}
+	return t
+}
+
+// count takes one value of the answer.
+func (t *tally) count(path, value string) {
+	n, ok := whole(value)
+	if !ok || n > maxTokens {
+		t.broken = true
+		return
+	}
+	for _, at := range t.fields.At {
+		if field, ok := strings.CutPrefix(path, at+"."); ok {
+			t.counts[field] = n
+		}
+	}
+}
+
+// first returns the count of the first field that has one.
+func (t *tally) first(fields []string) (int64, bool) {
+	for _, f := range fields {
+		if n, ok := t.counts[f]; ok {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// usage returns what was counted, or false if that is nothing, or if a value was
+// negative, a fraction, or too large to be true.
+func (t *tally) usage() (Usage, bool) {
+	input, hasInput := t.first(t.fields.Input)
+	output, hasOutput := t.first(t.fields.Output)
+	cached, _ := t.first(t.fields.Cached)
+	for _, f := range t.fields.Beside {
+		input += t.counts[f]
+	}
+	if total, ok := t.first(t.fields.Total); ok && total > input && hasInput {
+		output, hasOutput = max(output, total-input), true
+	}
+	if t.broken || !hasInput && !hasOutput {
+		return Usage{}, false
+	}
+	return Usage{Input: input, Cached: cached, Output: output}, true
+}
+
+// mentions reports whether doc may hold one of the objects with counts. It is a
+// cheap test before a document is read in full.
+func (f *UsageFields) mentions(doc []byte) bool {
+	return slices.ContainsFunc(f.At, func(at string) bool { return bytes.Contains(doc, quoted(at)) })
+}
+
+// quoted returns the last key of a path as JSON spells it. Inside of a JSON
+// string the quotes would be escaped, so what is found is a key, or a whole value.
+func quoted(path string) []byte {
+	return []byte(`"` + path[strings.LastIndexByte(path, '.')+1:] + `"`)
+}
