@@ -8,6 +8,7 @@ local call = redis.call
 local t = call('TIME')
 local now, life = t[1] * 1000000 + t[2], tonumber(ARGV[1])
 local function text(n) return string.format('%.0f', n) end
+local ms = text(math.floor(life / 1000))
 local gone = call('ZRANGEBYSCORE', KEYS[1], '-inf', text(now - life))
 if ARGV[2] == '' then
   local out, dead, all = {}, {}, call('ZRANGE', KEYS[1], '0', '-1', 'WITHSCORES')
@@ -23,6 +24,7 @@ end
 if ARGV[4] == '1' then gone[#gone + 1] = ARGV[2] end
 if ARGV[4] ~= '1' then
   call('ZADD', KEYS[1], text(now), ARGV[2])
+  call('PEXPIRE', KEYS[1], ms) -- at once: whatever fails below leaves no key for ever
   call('HSET', KEYS[2], ARGV[2], ARGV[3])
 end
 for _, name in ipairs(gone) do
@@ -31,7 +33,6 @@ for _, name in ipairs(gone) do
     call('HDEL', KEYS[2], name)
   end
 end
-local ms = text(math.floor(life / 1000))
 call('PEXPIRE', KEYS[1], ms)
 call('PEXPIRE', KEYS[2], ms)
 return call('ZCARD', KEYS[1])

@@ -33,6 +33,7 @@ if now == 0 then
   now = t[1] * 1000000 + t[2]
 end
 local HOUR, MINUTE, GRACE = 3600000000, 60000000, 2000000
+local EXACTLY = 9007199254740991 -- the largest whole number that all parts keep exactly
 local SLOTS, EXACT = 56, 16 -- a tape of fewer than EXACT entries is exact; a longer one merges what goes in the same 1/56 of a window
 
 local function set(i, value, life) call('SET', KEYS[i], value, 'PX', string.format('%.0f', floor(life / 1000) + 1)) end
@@ -166,10 +167,12 @@ local function offset(r, at) return at < r.change and r.off or r.off2 end
 local function number(r, at) return floor((at + offset(r, at)) / r.W) end
 local function boundary(r, at)
   local e = (number(r, at) + 1) * r.W
-  return e - offset(r, e - offset(r, at))
+  local b = e - offset(r, at)
+  if at < r.change and b >= r.change then b = max(r.change, e - r.off2) end -- a midnight that is skipped ends with the skip
+  return b
 end
 local function fixed(t, r, x, front)
-  if (t.T >= number(r, x) and t.sum or 0) + front + r.cost > r.ceiling then
+  if (t.T >= number(r, x) and t.sum or 0) + (r.cost - r.ceiling) + front > 0 then
     x = boundary(r, x) + max(0, ceil((front + r.cost) / r.ceiling) - 1) * r.W
   end
   if r.margin > 0 then
@@ -208,7 +211,7 @@ local function room(t, r, x, q, share, id, ramp)
   local front = ahead(q, r.tag, share, id)
   if r.burst < 0 then return fixed(t, r, x, front) end
   local y = x
-  local need = t.sum + front + r.cost - r.ceiling
+  local need = t.sum + (r.cost - r.ceiling) + front -- in the order that stays exact
   if need > 0 then y = max(x, freed(t, r, need, q, share, id)) end
   if r.burst > 0 or x < ramp then
     local burst = r.burst > 0 and r.burst or r.amount
@@ -220,51 +223,61 @@ local function room(t, r, x, q, share, id, ramp)
   return y
 end
 
+-- change adds units to the entry that holds at, the first one not before it (behind the older ones: the newest), never
+-- below zero. It returns what it added.
+local function change(t, at, d)
+  local lo, hi = 0, floor((#t.v - t.pos + 1) / 16)
+  local n = hi
+  if n > 0 and U('<d', t.v, #t.v - 15) < at then lo = n end
+  while lo < hi do
+    local m = floor((lo + hi) / 2)
+    if U('<d', t.v, t.pos + 16 * m) >= at then hi = m else lo = m + 1 end
+  end
+  if lo < n then
+    local p = t.pos + 16 * lo
+    local when, had = U('<dd', t.v, p)
+    d = max(d, -had)
+    t.v, t.whole = sub(t.v, 1, p - 1) .. P('<dd', when, had + d) .. sub(t.v, p + 16), true
+  else
+    d = max(d, -t.a)
+    t.a = t.a + d
+  end
+  t.sum, t.dirty = t.sum + d, true
+  return d
+end
+
 local function charge(t, r, x, metered)
-  t.dirty = true
   if r.burst < 0 then
     local k = number(r, x)
     if t.T < k then t.T, t.sum, t.whole = k, 0, true end
-    t.sum = t.sum + r.cost
+    t.sum, t.dirty = t.sum + r.cost, true
     return
   end
-  t.sum = t.sum + r.cost
   if metered then t.meter = max(t.meter, x) + r.cost * r.W / r.amount end
   local slot = r.W / SLOTS
   if t.T >= x then
-    t.a = t.a + r.cost
-  elseif merges(t) and floor(t.T / slot) == floor(x / slot) then
-    t.T, t.a = x, t.a + r.cost -- counted until later than needed, never less
+    change(t, x, r.cost)
+    return
+  end
+  if merges(t) and floor(t.T / slot) == floor(x / slot) then
+    t.a = t.a + r.cost -- counted until later than needed, never less
   else
     if t.T > 0 then t.v = (#t.v < HEAD and string.rep('\0', HEAD) or t.v) .. P('<dd', t.T, t.a) end
-    t.T, t.a, t.whole = x, r.cost, true
+    t.a = r.cost
   end
+  t.T, t.sum, t.whole, t.dirty = x, t.sum + r.cost, true, true
 end
 
 -- adjust changes what was charged at at, never below zero and never in a window that is over.
 local function adjust(t, r, at)
-  local d = min(r.cost, 9007199254740991 - t.sum)
+  local d = min(r.cost, EXACTLY - t.sum)
   if r.burst < 0 then
     if t.sum == 0 or number(r, at) ~= t.T then return 0 end
     t.sum, t.dirty = max(0, t.sum + d), true
     return 1
   end
   if t.T == 0 or at <= now - r.W or at > t.T then return 0 end
-  local lo, hi = 0, floor((#t.v - t.pos + 1) / 16) -- the entry that holds it is the first one not before it; hi: the newest
-  local n = hi
-  while lo < hi do
-    local m = floor((lo + hi) / 2)
-    if U('<d', t.v, t.pos + 16 * m) >= at then hi = m else lo = m + 1 end
-  end
-  local had, p, when = t.a, t.pos + 16 * lo, t.T
-  if lo < n then when, had = U('<dd', t.v, p) end
-  d = max(d, -had)
-  if lo < n then
-    t.v, t.whole = sub(t.v, 1, p - 1) .. P('<dd', when, had + d) .. sub(t.v, p + 16), true
-  else
-    t.a = had + d
-  end
-  t.sum, t.dirty = t.sum + d, true
+  d = change(t, at, d)
   if d > 0 and r.burst > 0 then
     t.meter = max(t.meter, now) + d * r.W / r.amount
   elseif t.meter > now then -- given back, but not what the meter would have lost to standing idle
@@ -286,9 +299,10 @@ local function decide(K, M, q, rows, share, patience, id)
   local mine = id > 0 and id or max(now, #q > 0 and q[#q].id + 1 or 0)
   for j = 1, #rows do
     local r = rows[j]
-    local y = room(tape(r), r, open, q, share, mine, max(K.till, M.till) + min(r.W, MINUTE))
+    local t = tape(r)
+    local y = room(t, r, open, q, share, mine, max(K.till, M.till) + min(r.W, MINUTE))
     if y > x then x, by = y, j end
-    if r.burst < 0 then early = 0 end
+    if r.burst < 0 or t.sum + r.cost > EXACTLY then early = 0 end -- what leaves the window by then is still in the sum
   end
   if id > 0 then leave(q, id) end
   local wait = x - now

@@ -104,7 +104,7 @@ func (p Policy) Effect(v Verdict) Effect {
 	later := func(unnamed time.Duration) Hold {
 		d := unnamed
 		switch {
-		case v.Hint.Named && v.Hint.Wait == 0:
+		case v.Hint.Named && v.Hint.Wait <= 0:
 			d = p.Now
 		case v.Hint.Named:
 			d = v.Hint.Wait

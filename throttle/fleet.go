@@ -73,14 +73,14 @@ func (l *Limiter) beat() {
 		return
 	}
 	l.beating = true
-	l.pending.Add(1)
+	l.pending.begin()
 	go l.announce()
 }
 
 // announce tells the store every few seconds that this process uses its keys,
 // and ends when it uses none.
 func (l *Limiter) announce() {
-	defer l.pending.Done()
+	defer l.pending.end()
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
 	for first := time.After(50 * time.Millisecond); ; { // a process that makes one call and ends need not say so

@@ -87,9 +87,10 @@ func (g *group) do(ctx context.Context, ops ...lua.Op) ([]lua.Answer, error) {
 	return answers, nil
 }
 
-// start sends what is queued, unless a call of the script is out. g.mu is held.
+// start sends what is queued, unless a call of the script is out, or too many
+// are without an answer. g.mu is held.
 func (g *group) start() {
-	if g.flight != nil || len(g.queue) == 0 {
+	if g.flight != nil || len(g.queue) == 0 || g.l.strays.Load() >= maxStray {
 		return
 	}
 	n := min(len(g.queue), maxBatch)
@@ -99,13 +100,13 @@ func (g *group) start() {
 		r.flight = f
 	}
 	g.flight = f
-	g.l.pending.Add(1)
+	g.l.pending.begin()
 	go g.fly(f)
 }
 
 // fly makes one call of the script and hands out its answers.
 func (g *group) fly(f *flight) {
-	defer g.l.pending.Done()
+	defer g.l.pending.end()
 	b := lua.Batch{Lead: micros(lead), Lease: micros(g.l.config.Policy.Lease), Ops: make([]lua.Op, len(f.riders))}
 	for i, r := range f.riders {
 		b.Ops[i] = r.op

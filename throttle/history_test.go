@@ -48,7 +48,7 @@ type history struct {
 	ups    bool             // settle above the estimate too: windows may then be fuller than the limit
 	till   map[string]int64 // until when each scope is closed
 	exact  bool             // tapes that never merge: times are checked to the microsecond
-	n      struct{ went, waited, refused, probes int }
+	n      struct{ went, waited, refused, probes, forecasts, returns int }
 }
 
 func (h *history) do(op lua.Op) lua.Answer {
@@ -200,6 +200,9 @@ func (h *history) take() {
 			if h.r.IntN(20) == 0 {
 				r.Cost = 1 + h.r.Int64N(r.Amount/2)
 			}
+			if h.r.IntN(30) == 0 {
+				r.Cost = r.Amount // cut to the ceiling
+			}
 		}
 		r.Ceiling = max(1, int64(share*float64(r.Amount)))
 		r.Cost = min(r.Cost, r.Ceiling)
@@ -211,6 +214,7 @@ func (h *history) take() {
 		patience = []int64{0, 5 * second, 600 * second}[h.r.IntN(3)]
 	}
 	h.ask(c, lua.Take, patience)
+	h.forecast(c)
 }
 
 func (h *history) adjust(c *sent) {
@@ -335,7 +339,7 @@ func (h *history) checkBucket(tape string, r lua.Row, es []entry) {
 			used += f.units
 			d := f.at - e.at
 			allowed := float64(max(r.Burst, f.units)) + float64(r.Amount)*float64(d)/float64(r.Window) + float64(e.units-min(e.units, r.Burst))
-			if float64(used) > allowed+1e-3 && d > 0 {
+			if grain := 1e-3 + float64(r.Amount)/float64(r.Window); float64(used) > allowed+grain && d > 0 { // what drains in a microsecond
 				h.t.Fatalf("%s: %d units in %d us, burst %d, full %d", tape, used, d, r.Burst, full)
 			}
 		}
@@ -387,7 +391,7 @@ func TestHistories(t *testing.T) {
 	c := server.Client()
 	defer c.Close()
 	first := env("FIRST", 0)
-	total := 0
+	total, forecasts, returns := 0, 0, 0
 	for seed := first; seed < first+env("HISTORIES", 60); seed++ {
 		h := &history{
 			t: t, r: rand.New(rand.NewPCG(uint64(seed), 1)), redis: redisStore{c}, memory: NewMemory(),
@@ -408,6 +412,7 @@ func TestHistories(t *testing.T) {
 		}
 		for range 200 {
 			h.advance(h.now + h.r.Int64N(shortest/6))
+			h.look(h.r.IntN(len(h.models)))
 			switch k := h.r.IntN(20); {
 			case k < 13:
 				h.take()
@@ -441,11 +446,13 @@ func TestHistories(t *testing.T) {
 			t.Fatalf("seed %d", seed)
 		}
 		total += h.n.went
+		forecasts += h.n.forecasts
+		returns += h.n.returns
 		if testing.Verbose() {
 			t.Logf("seed %d: %+v", seed, h.n)
 		}
 	}
-	if total == 0 {
-		t.Fatal("no call went")
+	if total == 0 || forecasts == 0 || returns == 0 {
+		t.Fatalf("%d calls went, %d forecasts and %d returns were checked, want some of each", total, forecasts, returns)
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,7 +33,7 @@ type Limiter struct {
 
 	strays  atomic.Int32
 	down    atomic.Bool
-	pending sync.WaitGroup // calls of the store and goroutines that are out
+	pending pending // calls of the store and goroutines that are out, and callers who wait
 	closed  chan struct{}
 	close   sync.Once
 }
@@ -53,6 +55,11 @@ func New(c Config) (*Limiter, error) {
 		c.StoreTimeout = defaultStoreTimeout
 	}
 	c.Policy = c.Policy.WithDefaults()
+	c.Key, c.Default, c.Aliases = slices.Clone(c.Key), slices.Clone(c.Default), maps.Clone(c.Aliases)
+	c.Models = maps.Clone(c.Models)
+	for name, limits := range c.Models {
+		c.Models[name] = slices.Clone(limits)
+	}
 	if c.Name == "" {
 		host, err := os.Hostname()
 		if err != nil {
@@ -93,6 +100,8 @@ func (l *Limiter) Reserve(ctx context.Context, c Call) (*Reservation, error) {
 // context leaves time for the call itself. When it cannot be in time it is
 // refused at once. The errors are those of [Limiter.Reserve].
 func (l *Limiter) Wait(ctx context.Context, c Call) (*Reservation, error) {
+	l.pending.begin()
+	defer l.pending.end()
 	g, p, err := l.prepare(ctx, c)
 	if err == nil {
 		var r *Reservation
@@ -198,13 +207,8 @@ func (l *Limiter) patience(ctx context.Context, p *plan, c Call) time.Duration {
 // Reservations may still be settled afterwards.
 func (l *Limiter) Close(ctx context.Context) error {
 	l.close.Do(func() { close(l.closed) })
-	done := make(chan struct{})
-	go func() {
-		l.pending.Wait()
-		close(done)
-	}()
 	select {
-	case <-done:
+	case <-l.pending.idle():
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -186,10 +186,11 @@ func (t *turn) admit(o *lua.Op, id int64) lua.Answer {
 	x, early := open, t.lead
 	for i := range o.Rows {
 		r := &o.Rows[i]
-		if y := t.tape(r).room(r, open, t.now, q, o.Share, id, held+min(r.Window, rampLongest)); y > x {
+		tape := t.tape(r)
+		if y := tape.room(r, open, t.now, q, o.Share, id, held+min(r.Window, rampLongest)); y > x {
 			x, a.By = y, int64(i+1)
 		}
-		if r.Burst < 0 {
+		if r.Burst < 0 || tape.sum+r.Cost > MaxAmount { // what leaves the window by then is still in the sum
 			early = 0
 		}
 	}

@@ -112,7 +112,8 @@ func (t *target) layout(lane lanes.Lane) *layout {
 		add(b, b.String())
 		if b.Shape == Bucket && lane.Share < 1 && b.Lane == "" { // metered at its share beside the common meter
 			own := b
-			own.Lane, own.Amount, own.Burst = lane.Name, lane.Ceiling(b.Amount), lane.Ceiling(b.Burst)
+			own.Lane = "share of " + lane.Name // not the tape of a limit that is the lane's own
+			own.Amount, own.Burst = lane.Ceiling(b.Amount), lane.Ceiling(b.Burst)
 			add(own, b.String())
 		}
 	}
@@ -162,7 +163,12 @@ func zone(l Limit, now time.Time) lua.Zone {
 	}
 	then := now.Add(-24 * time.Hour).In(loc) // the host's clock may be wrong: look from a day ago
 	_, off := then.Zone()
-	z := lua.Zone{Offset: int64(off) * 1e6, Next: int64(off) * 1e6, Margin: int64(l.Margin / time.Microsecond)}
+	z := lua.Zone{Offset: int64(off) * 1e6, Margin: int64(l.Margin / time.Microsecond)}
+	if l.Window%(24*time.Hour) != 0 { // only where in a window it lands; whole hours must not renumber the minutes
+		w := int64(l.Window / time.Microsecond)
+		z.Offset = (z.Offset%w + w) % w
+	}
+	z.Next = z.Offset
 	if _, end := then.ZoneBounds(); !end.IsZero() && l.Window%(24*time.Hour) == 0 {
 		_, next := end.Zone()
 		z.Change, z.Next = end.UnixMicro(), int64(next)*1e6

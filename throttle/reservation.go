@@ -44,6 +44,10 @@ func (r *Reservation) Cost() Cost {
 	return c
 }
 
+// At returns the moment of the store's clock at which the call was charged: the
+// moment that every limit counts it at. The host's own clock may differ.
+func (r *Reservation) At() time.Time { return time.UnixMicro(r.answer.At) }
+
 // Probe reports whether this call is the one trial call of the fleet after a
 // refused key or a long pause.
 func (r *Reservation) Probe() bool { return r.answer.By != 0 }
@@ -140,7 +144,9 @@ func (r *Reservation) report(e pause.Effect) (ops []lua.Op) {
 		}
 		return op
 	}
-	if probe&lua.ProbeKey != 0 && e.Probe != pause.Refused { // a refusal repeats the pause by its hold
+	// A hold of the probe's own scope, and of its generation, ends the probe by
+	// itself; a word before it would make it late.
+	if probe&lua.ProbeKey != 0 && e.Scope != pause.Key {
 		ops = append(ops, about(outcome(e.Probe), pause.Key))
 	}
 	if probe&lua.ProbeModel != 0 && e.Scope != pause.Model {
@@ -154,6 +160,13 @@ func (r *Reservation) report(e pause.Effect) (ops []lua.Op) {
 		op := about(lua.Hold, e.Scope)
 		op.Length, op.Longest, op.Calm = e.Hold.Length, e.Hold.Longest, e.Hold.Calm
 		op.First, op.Rule, op.Why = e.Hold.First, int64(e.Hold.Rule), e.Hold.Why
+		own := int64(lua.ProbeModel)
+		if e.Scope == pause.Key {
+			own = lua.ProbeKey
+		}
+		if probe&own != 0 && e.Probe == pause.Nothing {
+			op.First = true // the answer was inconclusive: the next call probes
+		}
 		ops = append(ops, op)
 	}
 	return ops

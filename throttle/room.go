@@ -49,7 +49,7 @@ func (g *group) sleep(ctx context.Context, model string, s *sleeper, a lua.Answe
 	r.sleepers[s] = struct{}{}
 	if !g.watch {
 		g.watch = true
-		g.l.pending.Add(1)
+		g.l.pending.begin()
 		go g.watchSleepers()
 	}
 	g.mu.Unlock()
@@ -79,7 +79,7 @@ func (g *group) sleep(ctx context.Context, model string, s *sleeper, a lua.Answe
 // learns that its time has moved it wakes the others (see wakeAll). It ends
 // with the last sleeper.
 func (g *group) watchSleepers() {
-	defer g.l.pending.Done()
+	defer g.l.pending.end()
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {

@@ -1,7 +1,9 @@
 package throttle
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/headway-go/headway/lua"
 )
@@ -132,14 +134,16 @@ func (t *memTape) charge(r *lua.Row, x int64, metered bool, now int64) {
 		t.sum += r.Cost
 		return
 	}
-	t.sum += r.Cost
 	if metered {
 		t.meter = max(t.meter, float64(x)) + drains(r, r.Cost)
 	}
 	n := len(t.entries)
+	if n > 0 && t.entries[n-1].at >= x {
+		t.change(x, r.Cost)
+		return
+	}
+	t.sum += r.Cost
 	switch {
-	case n > 0 && t.entries[n-1].at >= x:
-		t.entries[n-1].units += r.Cost
 	case t.merges() && slotOf(r, t.entries[n-1].at) == slotOf(r, x):
 		t.entries[n-1].at = x // counted until later than needed, never less
 		t.entries[n-1].units += r.Cost
@@ -163,26 +167,31 @@ func (t *memTape) adjust(r *lua.Row, at, now int64) bool {
 	if at <= now-r.Window {
 		return false
 	}
-	for i := range t.entries { // the entry that holds it is the first one not before it
-		e := &t.entries[i]
-		if e.at < at {
-			continue
-		}
-		d = max(d, -e.units)
-		e.units += d
-		t.sum += d
-		if d > 0 && r.Burst > 0 {
-			t.meter = max(t.meter, float64(now)) + drains(r, d)
-		} else if t.meter > float64(now) { // given back, but not what the meter would have lost to standing idle
-			m := 0.0
-			for _, e := range t.entries {
-				m = max(m, float64(e.at)) + drains(r, e.units)
-			}
-			t.meter = max(m, t.meter+drains(r, d))
-		}
-		return true
+	if n := len(t.entries); n == 0 || t.entries[n-1].at < at {
+		return false
 	}
-	return false
+	d = t.change(at, d)
+	if d > 0 && r.Burst > 0 {
+		t.meter = max(t.meter, float64(now)) + drains(r, d)
+	} else if t.meter > float64(now) { // given back, but not what the meter would have lost to standing idle
+		m := 0.0
+		for _, e := range t.entries {
+			m = max(m, float64(e.at)) + drains(r, e.units)
+		}
+		t.meter = max(m, t.meter+drains(r, d))
+	}
+	return true
+}
+
+// change adds units to the entry that holds at, the first one not before it,
+// never below zero. It returns what it added. The newest entry is not before at.
+func (t *memTape) change(at, d int64) int64 {
+	i, _ := slices.BinarySearchFunc(t.entries, at, func(e entry, at int64) int { return cmp.Compare(e.at, at) })
+	e := &t.entries[i]
+	d = max(d, -e.units)
+	e.units += d
+	t.sum += d
+	return d
 }
 
 // Fixed windows are numbered by the clock of their time zone.
@@ -207,7 +216,11 @@ func windowNumber(r *lua.Row, at int64) int64 { return floorDiv(at+offset(r, at)
 // boundary returns the end of the window that at lies in.
 func boundary(r *lua.Row, at int64) int64 {
 	e := (windowNumber(r, at) + 1) * r.Window
-	return e - offset(r, e-offset(r, at))
+	b := e - offset(r, at)
+	if at < r.Zone.Change && b >= r.Zone.Change { // a midnight that is skipped ends with the skip
+		b = max(r.Zone.Change, e-r.Zone.Next)
+	}
+	return b
 }
 
 func (t *memTape) roomFixed(r *lua.Row, x, front int64) int64 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/headway-go/headway/lua"
@@ -53,13 +54,14 @@ func (g *group) admit(ctx context.Context, p *plan, patience time.Duration) (*Re
 }
 
 // nap is how long a call in line sleeps before it asks again. It asks a little
-// early, except where being early is worth nothing: a fixed window opens on the
-// clock, and the end of a pause is better spread out.
+// early, except where being early is worth nothing: a call under a fixed window,
+// or that stands in line with less than the lead to go, is not granted early;
+// and the end of a pause is better spread out.
 func (p *plan) nap(a lua.Answer, wait time.Duration) time.Duration {
 	switch {
 	case a.By < 0:
 		return wait + rand.N(wakeSpread)
-	case p.op.Rows[a.By-1].Burst < 0:
+	case wait <= lead, slices.ContainsFunc(p.op.Rows, func(r lua.Row) bool { return r.Burst < 0 }):
 		return wait
 	}
 	return wait - askEarly

@@ -1,0 +1,52 @@
+# Everything that a newcomer, or a machine, runs. It needs Go, git and make;
+# what else is missing, "make test" installs on Debian. "make" prints this list.
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+
+# The library is built as its users get it; only nested modules use go.work.
+library := GOWORK=off go
+nested   = $(patsubst ./%/go.mod,%,$(sort $(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*')))
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all nested exact bench check deps needs
+
+help: ## print this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
+
+demo: ## a fleet under a shared limit, in a terminal (REDIS=host:port uses that server)
+	@$(library) run ./examples/demo $(if $(REDIS),-redis $(REDIS))
+
+test: needs ## test the library, one package at a time: many tests measure real time
+	$(library) test -race -shuffle=on -p 1 -timeout 5m ./...
+
+test-all: test nested ## test the library and every nested module
+
+exact: needs ## prove on Redis: never more than N in any window, nearly all of it used
+	@$(library) run ./internal/cmd/exact
+
+bench: needs ## measure what a decision costs beside its peers
+	@cd bench && go run .
+
+check: deps ## formatting, vet, go fix, staticcheck, known vulnerabilities, arrows
+	@out=$$(gofmt -l .); test -z "$$out" || { echo "gofmt -w these:"; echo "$$out"; exit 1; }
+	$(library) vet ./...
+	@out=$$($(library) fix -diff ./... 2>&1); test -z "$$out" || { echo "go fix would change:"; echo "$$out"; exit 1; }
+	$(library) run $(STATICCHECK) ./...
+	@out=$$($(library) run $(GOVULNCHECK) ./... 2>&1) && echo "$$out" || case "$$out" in \
+	*"fetching vulnerabilities"*) echo "govulncheck: skipped, vuln.go.dev cannot be reached";; \
+	*) echo "$$out"; exit 1;; esac
+
+deps: ## imports point down, and the library needs four modules only
+	$(library) run ./internal/check
+
+# What follows is used by the targets above.
+
+nested: needs
+	@set -e; for m in $(nested); do echo "$$m:"; (cd $$m && go vet ./... && go test -shuffle=on -timeout 5m ./...); done
+
+needs: # a redis-server, and a C compiler for the race detector
+	@command -v redis-server >/dev/null && command -v gcc >/dev/null || { \
+	test "$$(id -u)" = 0 && root= || root="sudo -n"; export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1; \
+	{ $$root apt-get update -qq && $$root apt-get install -qq -y --no-install-recommends redis-server gcc libc6-dev; } >/dev/null 2>&1 || \
+	{ echo "install redis-server and gcc first, for instance: apt-get install redis-server gcc libc6-dev"; exit 1; }; }

@@ -1,0 +1,204 @@
+package lua
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func pack(v ...float64) string { return string(appendFloats(nil, v...)) }
+
+// A reply is checked for its length and for whole numbers; errors name the script.
+func TestDecode(t *testing.T) {
+	good := pack(1, 2, 3, 4, 5, -2)
+	for _, tc := range []struct {
+		name, reply string
+		n           int
+		want        string // part of the error, "" for none
+	}{
+		{"one answer", good, 1, ""},
+		{"two answers", good + good, 2, ""},
+		{"none", "", 0, ""},
+		{"empty", "", 1, "0 bytes, want 48"},
+		{"short", good[:47], 1, "47 bytes, want 48"},
+		{"long", good + "x", 1, "49 bytes"},
+		{"one of two", good, 2, "48 bytes, want 96"},
+		{"NaN", pack(1, math.NaN(), 0, 0, 0, 0), 1, "field 2 of answer 1"},
+		{"infinite", pack(1, 0, math.Inf(1), 0, 0, 0), 1, "field 3 of answer 1"},
+		{"minus infinite", pack(1, 0, 0, math.Inf(-1), 0, 0), 1, "field 4 of answer 1"},
+		{"a half", good + pack(1, 0, 0, 0, 0.5, 0), 2, "field 5 of answer 2"},
+		{"above 2^53", pack(0, 0, 0, 0, 0, 1<<54), 1, "field 6 of answer 1"},
+		{"2^53-1", pack(1, 1<<53-1, 0, 0, 0, 0), 1, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := decode(tc.reply, tc.n)
+			if (err != nil) != (tc.want != "") || err != nil && (!strings.Contains(err.Error(), tc.want) || !strings.HasPrefix(err.Error(), "lua: take: ")) {
+				t.Errorf("decode() = %v, want an error with %q", err, tc.want)
+			}
+			if err == nil && len(got) != tc.n {
+				t.Errorf("decode() = %d answers, want %d", len(got), tc.n)
+			}
+		})
+	}
+	if got, _ := decode(good, 1); got[0] != (Answer{Go, 2, 3, 4, 5, ByKey}) {
+		t.Errorf("decode() = %+v", got[0])
+	}
+}
+
+// FuzzDecode: whatever the reply, decode returns whole numbers or an error.
+func FuzzDecode(f *testing.F) {
+	f.Add("", 1)
+	f.Add(pack(1, 2, 3, 4, 5, 6), 1)
+	f.Add(pack(math.NaN(), math.Inf(1), -0.5, 1e300, math.Copysign(0, -1), 5e-324), 1)
+	f.Fuzz(func(t *testing.T, reply string, n int) {
+		n = min(max(n, 0), 1000)
+		got, err := decode(reply, n)
+		if err != nil {
+			return
+		}
+		if len(got)*answerSize != len(reply) {
+			t.Fatalf("%d answers from %d bytes", len(got), len(reply))
+		}
+		for _, a := range got {
+			for _, x := range []int64{int64(a.Status), a.Wait, a.At, a.KeyGen, a.ModelGen, a.By} {
+				if x > 1<<53 || x < -1<<53 {
+					t.Fatalf("%d is not exact", x)
+				}
+			}
+		}
+	})
+}
+
+// The encoder names each key once, by its index as Lua counts, however many there are.
+func TestEncoderKeys(t *testing.T) {
+	var e encoder
+	for range 2 {
+		for i := range 100 {
+			if got := e.key(fmt.Sprint("key", i)); got != float64(i+1) {
+				t.Fatalf("key(%d) = %v, want %d", i, got, i+1)
+			}
+		}
+	}
+	if len(e.keys) != 100 {
+		t.Errorf("%d keys, want 100", len(e.keys))
+	}
+}
+
+// The encoder packs what the header of take.lua says.
+func TestEncoderLayout(t *testing.T) {
+	zone := Zone{Offset: -5, Change: 6, Next: 7, Margin: 8}
+	for _, tc := range []struct {
+		name string
+		op   Op
+		want []float64
+	}{
+		{"take", Op{Kind: Take, Key: "k", Model: "m", Line: "l", Share: 0.6, Patience: 9, Rows: []Row{{Tape: "t", Tag: 1, Window: 2, Ceiling: 3, Amount: 4, Burst: 0, Cost: 5}}},
+			[]float64{1, 1, 2, 3, 1, 0.6, 9, 0, 0, 0, 0, 0, 0, 4, 1, 2, 3, 4, 0, 5}},
+		{"fixed", Op{Kind: Take, Key: "k", Model: "m", Line: "l", Share: 1, Rows: []Row{{Tape: "t", Burst: -1, Zone: zone}}},
+			[]float64{1, 1, 2, 3, 1, 1, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, -1, 0, -5, 6, 7, 8}},
+		{"ask", Op{Kind: Ask, Key: "k", Model: "m", Line: "l", Share: 1, Patience: 9, ID: 77}, []float64{2, 1, 2, 3, 0, 1, 9, 77, 0, 0, 0, 0, 0}},
+		{"leave", Op{Kind: Leave, Key: "k", Model: "m", Line: "l", ID: 77}, []float64{3, 1, 2, 3, 0, 0, 0, 77, 0, 0, 0, 0, 0}},
+		{"adjust", Op{Kind: Adjust, Key: "k", Model: "m", Line: "l", ID: 1, At: 99}, []float64{4, 1, 2, 3, 0, 0, 0, 99, 0, 0, 0, 0, 0}},
+		{"hold", Op{Kind: Hold, Key: "k", Model: "m", Line: "l", On: "m", Length: 1, Longest: 2, Calm: 3, First: true, Gen: 4, Rule: 2, Why: -1},
+			[]float64{5, 1, 2, 3, 0, 2, 1, 2, 3, 1, 4, 2, -1}},
+		{"resume without a model", Op{Kind: Resume, Key: "k", On: "k"}, []float64{8, 1, 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var e encoder
+			e.op(&tc.op)
+			if got := string(e.buf); got != pack(tc.want...) {
+				t.Errorf("packed %v, want %v", unpack(e.buf), tc.want)
+			}
+		})
+	}
+}
+
+func unpack(b []byte) (v []float64) {
+	for ; len(b) >= 8; b = b[8:] {
+		v = append(v, math.Float64frombits(binary.LittleEndian.Uint64(b)))
+	}
+	return v
+}
+
+// answering is a Redis that gives the next reply to each command.
+type answering struct {
+	replies []any // string, or error
+	names   []string
+	retry   bool // a command that may be sent again was seen
+}
+
+func (r *answering) Process(_ context.Context, cmd redis.Cmder) error {
+	r.names = append(r.names, cmd.Name())
+	r.retry = r.retry || !cmd.NoRetry()
+	reply := r.replies[0]
+	r.replies = r.replies[1:]
+	if err, ok := reply.(error); ok {
+		cmd.SetErr(err)
+		return err
+	}
+	cmd.(once).SetVal(reply)
+	return nil
+}
+
+// replyError is an error of the Redis server, as go-redis knows it.
+type replyError string
+
+func (e replyError) Error() string { return string(e) }
+func (replyError) RedisError()     {}
+
+// Only a script that Redis does not have is sent again, with its source; S22, S23.
+func TestDecideSends(t *testing.T) {
+	ok := pack(1, 0, 0, 0, 0, 0)
+	lost := errors.New("connection reset")
+	for _, tc := range []struct {
+		name    string
+		replies []any
+		sent    string
+		want    string // part of the error, "" for none
+	}{
+		{"loaded", []any{ok}, "evalsha", ""},
+		{"not loaded", []any{replyError("NOSCRIPT No matching script."), ok}, "evalsha eval", ""},
+		{"not loaded, then lost", []any{replyError("NOSCRIPT"), lost}, "evalsha eval", "connection reset"},
+		{"lost", []any{lost}, "evalsha", "connection reset"},
+		{"wrong type", []any{replyError("WRONGTYPE Operation")}, "evalsha", "WRONGTYPE"},
+		{"read only", []any{replyError("READONLY You can't write")}, "evalsha", "READONLY"},
+		{"a number", []any{int64(7)}, "evalsha", "take"},
+		{"a list", []any{[]any{"x"}}, "evalsha", "take"},
+		{"nothing", []any{nil}, "evalsha", "take"},
+		{"short", []any{"abc"}, "evalsha", "3 bytes"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := &answering{replies: tc.replies}
+			_, err := Decide(t.Context(), r, Batch{Ops: []Op{{Kind: Look, Key: "k", On: "k"}}})
+			if (err != nil) != (tc.want != "") || err != nil && (!strings.Contains(err.Error(), tc.want) || !strings.HasPrefix(err.Error(), "lua: take: ")) {
+				t.Errorf("Decide() = %v, want an error with %q", err, tc.want)
+			}
+			if got := strings.Join(r.names, " "); got != tc.sent {
+				t.Errorf("sent %q, want %q", got, tc.sent)
+			}
+			if r.retry {
+				t.Error("a command was sent that go-redis may repeat")
+			}
+		})
+	}
+}
+
+// The scripts use nothing that some servers lack or that is not exact.
+func TestScriptsArePortable(t *testing.T) {
+	for name, source := range map[string]string{"take.lua": takeSource, "fleet.lua": fleetSource} {
+		for _, bad := range []string{"cjson", "cmsgpack", "bit.", " unpack(", "#!", "tostring", "KEYS[1] ..", "redis.pcall"} {
+			if strings.Contains(source, bad) {
+				t.Errorf("%s uses %q", name, bad)
+			}
+		}
+	}
+	if n := strings.Count(takeSource, "\n") + strings.Count(fleetSource, "\n"); n > 450 {
+		t.Errorf("the scripts have %d lines together, want about 400", n)
+	}
+}
