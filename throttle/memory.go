@@ -130,6 +130,11 @@ func (t *turn) do(o *lua.Op) lua.Answer {
 				a.Status = lua.Go
 			}
 		}
+	case lua.Charge:
+		for i := range o.Rows {
+			t.keep(&o.Rows[i]).charge(&o.Rows[i], max(t.now, o.At), o.Rows[i].Burst > 0, t.now)
+		}
+		a.Status = lua.Go
 	case lua.Look:
 		s := t.scope(o.On)
 		a = lua.Answer{Status: lua.Status(s.Phase), Wait: max(0, s.Till-t.now), KeyGen: s.Why, ModelGen: int64(len(t.line(o.Line).calls)), By: s.Gen}
