@@ -163,11 +163,14 @@ func scopeStatus(a lua.Answer) ScopeStatus {
 	if s.Phase == pause.Running && s.Left == 0 {
 		return s
 	}
-	switch {
-	case a.KeyGen == ByOperator:
-		s.Why = "operator"
-	default:
-		s.Why = pause.Class(a.KeyGen).String()
-	}
+	s.Why = why(a.KeyGen)
 	return s
+}
+
+// why puts the reason of a pause, as the store keeps it, into words.
+func why(code int64) string {
+	if code == byOperator {
+		return "operator"
+	}
+	return pause.Class(code).String()
 }
