@@ -29,10 +29,14 @@ type Memory struct {
 	ops    int
 }
 
-// NewMemory returns an empty store.
-func NewMemory() *Memory {
+// NewMemory returns an empty store on the host's clock.
+func NewMemory() *Memory { return NewMemoryClock(time.Now) }
+
+// NewMemoryClock returns an empty store on a clock of the caller's, for tests.
+// Only decisions follow it: a call that waits still sleeps in real time.
+func NewMemoryClock(now func() time.Time) *Memory {
 	return &Memory{
-		now:    func() int64 { return time.Now().UnixMicro() },
+		now:    func() int64 { return now().UnixMicro() },
 		scopes: map[string]*pause.State{},
 		lines:  map[string]*memLine{},
 		tapes:  map[string]*memTape{},
