@@ -29,6 +29,42 @@ type Lane struct {
 	// MaxWait is the longest time a call waits for room. Zero means that the
 	// call is deferred at once with the time to come back.
 	MaxWait time.Duration
+
+	// Outage says what happens to the calls while the shared store does not
+	// answer. Zero is Local for a lane that waits and Closed for one that does
+	// not.
+	Outage Outage
+}
+
+// Outage is what becomes of calls while the shared store does not answer.
+type Outage int
+
+const (
+	Auto   Outage = iota // Local for a lane that waits, Closed for one that does not
+	Local                // this process' fair part of every limit: the amount divided by the members of the fleet
+	Closed               // refused, with the time to come back
+	Open                 // not limited at all
+)
+
+var outageNames = [...]string{"auto", "local", "closed", "open"}
+
+// String returns "auto", "local", "closed" or "open".
+func (o Outage) String() string {
+	if o < 0 || int(o) >= len(outageNames) {
+		return "unknown"
+	}
+	return outageNames[o]
+}
+
+// DuringOutage returns Local, Closed or Open: what Outage says, or stands for.
+func (l Lane) DuringOutage() Outage {
+	switch {
+	case l.Outage != Auto:
+		return l.Outage
+	case l.MaxWait > 0:
+		return Local
+	}
+	return Closed
 }
 
 // The two lanes that most programs need. Treat them as constants.
@@ -59,6 +95,8 @@ func (l Lane) Validate() error {
 		return fmt.Errorf("lanes: Share of %q: must be above 0 and at most 1, got %v", l.Name, l.Share)
 	case l.MaxWait < 0:
 		return fmt.Errorf("lanes: MaxWait of %q: must not be negative, got %v", l.Name, l.MaxWait)
+	case l.Outage < Auto || l.Outage > Open:
+		return fmt.Errorf("lanes: Outage of %q: unknown policy %d", l.Name, l.Outage)
 	}
 	return nil
 }

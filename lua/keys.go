@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"strconv"
+	"strings"
 )
 
 // layout is the version of what the keys hold. Two layouts never share a key.
@@ -21,6 +22,9 @@ type Names struct{ base string }
 func NewNames(prefix, fingerprint string) Names {
 	return Names{prefix + ":" + layout + ":{" + plain(fingerprint) + "}:"}
 }
+
+// Has reports whether name is one of these names.
+func (n Names) Has(name string) bool { return strings.HasPrefix(name, n.base) }
 
 // Key is the scope of the key itself.
 func (n Names) Key() string { return n.base + "k" }

@@ -18,6 +18,7 @@ const (
 	Freed                    // the probe of the scope On learned nothing
 	Resume                   // open the scope On
 	Look                     // read the scope On, and at most one row
+	Charge                   // charge the rows at At, or now if that is later, without asking
 )
 
 // Op is one operation. Times are microseconds, of the store's clock where they
@@ -32,7 +33,7 @@ type Op struct {
 	Share    float64 // Take, Ask
 	Patience int64   // Take, Ask: the longest wait
 	ID       int64   // Ask, Leave: the place in line
-	At       int64   // Adjust: when it was charged
+	At       int64   // Adjust: when it was charged; Charge: when to charge
 	Gen      int64   // Hold, Answered, Freed: the generation the call was admitted in
 	Length   int64   // Hold
 	Longest  int64   // Hold

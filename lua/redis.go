@@ -105,9 +105,9 @@ func (e *encoder) op(o *Op) {
 	e.buf = appendFloats(e.buf, float64(o.Kind), k, m, l, float64(len(o.Rows)))
 	var a [8]float64
 	switch o.Kind {
-	case Take, Ask, Leave, Adjust:
+	case Take, Ask, Leave, Adjust, Charge:
 		a = [8]float64{o.Share, float64(o.Patience), float64(o.ID)}
-		if o.Kind == Adjust {
+		if o.Kind == Adjust || o.Kind == Charge {
 			a[2] = float64(o.At)
 		}
 	default:

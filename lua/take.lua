@@ -17,7 +17,7 @@
 --           3 leave   c id                             6 answered  a scope, f generation: its probe got through
 --           4 adjust  c when it was charged            7 freed     a scope, f generation: its probe learned nothing
 --                                                      8 resume    a scope
---                                                      9 look      a scope (and at most one limit)
+--          10 charge  c when: no question asked        9 look      a scope (and at most one limit)
 -- Reply   '<dddddd' an operation: status, wait, at, key's generation, model's generation, by.
 --           take, ask: 1 go after wait (0 or up to lead), charged at at, by = whose probe it is (1 key, 2 model, 3 both)
 --                      2 wait in line and ask again with id at; 0 refused, room after wait; by = the limit that decides, -1 model, -2 key
@@ -343,6 +343,9 @@ for op = 1, count do
     status = leave(line(l), c) and 1 or 0
   elseif kind == 4 then
     for j = 1, n do status = max(status, adjust(tape(rows[j]), rows[j], c)) end
+  elseif kind == 10 then
+    for j = 1, n do charge(tape(rows[j]), rows[j], max(now, c), rows[j].burst > 0) end
+    status = 1
   elseif kind == 9 then
     local s = scope(a)
     if n > 0 then

@@ -70,6 +70,11 @@ type Config struct {
 	// the smaller of 1 s and a tenth of what is left; a negative value is none.
 	DeadlineReserve time.Duration
 
+	// Members is how many processes the fleet has, for an outage of the store
+	// that begins before this process has heard it from the store. A larger
+	// number that was heard goes before it. Zero is unknown.
+	Members int
+
 	// Name names this process to the fleet. Empty is the host's name, the
 	// process id and a random part.
 	Name string
@@ -101,6 +106,9 @@ func (c *Config) validate() error {
 	}
 	if c.StoreTimeout < 0 {
 		return fmt.Errorf("throttle: StoreTimeout: must not be negative, got %v", c.StoreTimeout)
+	}
+	if c.Members < 0 {
+		return fmt.Errorf("throttle: Members: must not be negative, got %d", c.Members)
 	}
 	if err := c.Policy.Validate(); err != nil {
 		return fmt.Errorf("throttle: Policy: %w", err)

@@ -14,7 +14,7 @@ type EventKind int
 const (
 	Admitted       EventKind = iota // a call went; Wait is how long it waited
 	RefusedCall                     // a call was refused or deferred; Err says why
-	PauseBegan                      // a model or key is held for For from now; Class says why
+	PauseBegan                      // a model or key is held for For from now; Why says why
 	PauseGrew                       // the pause that is running became longer: For from now
 	Resumed                         // a model or key is open again
 	ProbeSent                       // this process sends the probe of a model or key
@@ -42,7 +42,7 @@ type Event struct {
 	Model string      // empty when the event is about the whole key
 	Lane  string      // Admitted, RefusedCall
 	Scope pause.Scope // what a pause or probe is about
-	Class pause.Class // why a pause began or grew
+	Why   string      // why a pause began or grew, such as "rate_limited", or "operator"
 	Wait  time.Duration
 	For   time.Duration
 	Err   error
@@ -75,9 +75,7 @@ func (l *Limiter) emit(e Event) {
 		if e.Scope != pause.None {
 			text("scope", e.Scope.String())
 		}
-		if e.Class != pause.OK {
-			text("why", e.Class.String())
-		}
+		text("why", e.Why)
 		if e.Wait > 0 {
 			attrs = append(attrs, slog.Duration("wait", e.Wait))
 		}

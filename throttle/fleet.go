@@ -91,18 +91,17 @@ func (l *Limiter) announce() {
 		case <-l.closed:
 			leaving = true
 		}
-		l.mu.Lock()
-		groups := slices.Collect(maps.Values(l.groups))
-		l.mu.Unlock()
 		busy := false
-		for _, g := range groups {
+		for _, g := range l.allGroups() {
 			report, inUse := g.tally.report(time.Now())
 			if !inUse && !leaving {
 				continue
 			}
 			busy = true
 			report.Waiting = g.sleeping()
-			g.say(report, leaving)
+			if err := g.say(report, leaving); err != nil { // the calls notice an outage; this is only news
+				l.log.Debug("throttle: announcement failed", "error", err)
+			}
 		}
 		if leaving {
 			return
@@ -116,19 +115,16 @@ func (l *Limiter) announce() {
 	}
 }
 
-// say makes one announcement. A store that does not answer is noticed by the
-// calls; this is only news.
-func (g *group) say(r Report, leaving bool) {
-	text, err := json.Marshal(r)
-	if err != nil {
-		text = nil
-	}
+// say makes one announcement and hears how many members the fleet has.
+func (g *group) say(r Report, leaving bool) error {
+	text, _ := json.Marshal(r) // strings and numbers always marshal
 	ctx, cancel := context.WithTimeout(context.Background(), g.l.config.StoreTimeout)
 	defer cancel()
-	_, err = g.l.store.announce(ctx, g.names, lua.Announcement{Name: g.l.config.Name, Report: string(text), Leaving: leaving})
-	if err != nil && ctx.Err() == nil {
-		g.l.log.Debug("throttle: announcement failed", "error", err)
+	members, err := g.store.announce(ctx, g.names, lua.Announcement{Name: g.l.config.Name, Report: string(text), Leaving: leaving})
+	if err == nil && !g.l.outage.down.Load() && !g.l.outage.over.Load() {
+		g.members.Store(int64(members)) // a store that came back empty does not know everyone yet
 	}
+	return err
 }
 
 // sleeping counts the calls of this process that wait.

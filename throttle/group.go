@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/headway-go/headway/lua"
@@ -13,7 +14,8 @@ import (
 // maxBatch is the most operations that one script call decides.
 const maxBatch = 128
 
-// maxStray is the most calls of the store that may be out beyond their time.
+// maxStray is the most calls of the store that may be out beyond their time:
+// one that found the outage, one that tries whether it is over.
 const maxStray = 2
 
 // group merges the operations of one process on one key: one that finds none in
@@ -21,15 +23,20 @@ const maxStray = 2
 // script together, in order.
 type group struct {
 	l     *Limiter
+	store store
+	own   bool // the store is this process' own, for an outage
+	key   string
 	names lua.Names
 
 	mu     sync.Mutex
 	flight *flight // the call of the script that is out, or nil
 	queue  []*rider
-	rooms  map[string]*room // who sleeps, by model's scope
-	watch  bool             // a watch is running
+	rooms  map[string]*room     // who sleeps, by model's scope
+	watch  bool                 // a watch is running
+	held   map[string]time.Time // scopes that the store says are held, until when
 
-	tally tally
+	tally   tally
+	members atomic.Int64 // of the fleet, when last heard
 }
 
 // rider is one operation and its caller, who waits on done.
@@ -52,8 +59,8 @@ type flight struct {
 // script, and returns their answers. It ends with ctx, and within the store's
 // timeout in any case; what was admitted for a caller who left is given back.
 func (g *group) do(ctx context.Context, ops ...lua.Op) ([]lua.Answer, error) {
-	if g.l.strays.Load() >= maxStray {
-		return nil, g.l.lost(fmt.Errorf("%d calls are still without an answer", maxStray))
+	if !g.own && g.l.outage.down.Load() {
+		return nil, g.l.lost(g.l.outage.why())
 	}
 	riders := make([]*rider, len(ops))
 	g.mu.Lock()
@@ -83,7 +90,6 @@ func (g *group) do(ctx context.Context, ops ...lua.Op) ([]lua.Answer, error) {
 		}
 		answers[i] = r.answer
 	}
-	g.l.found()
 	return answers, nil
 }
 
@@ -107,12 +113,12 @@ func (g *group) start() {
 // fly makes one call of the script and hands out its answers.
 func (g *group) fly(f *flight) {
 	defer g.l.pending.end()
-	b := lua.Batch{Lead: micros(lead), Lease: micros(g.l.config.Policy.Lease), Ops: make([]lua.Op, len(f.riders))}
+	ops := make([]lua.Op, len(f.riders))
 	for i, r := range f.riders {
-		b.Ops[i] = r.op
+		ops[i] = r.op
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), g.l.config.StoreTimeout)
-	answers, err := g.l.store.decide(ctx, b)
+	answers, err := g.store.decide(ctx, g.l.batch(ops))
 	cancel()
 
 	g.mu.Lock()
@@ -123,6 +129,7 @@ func (g *group) fly(f *flight) {
 		} else {
 			r.answer = answers[i]
 			g.hear(&r.op, r.answer)
+			g.remember(&r.op, r.answer)
 			if r.gone {
 				back = append(back, giveBack(r.op, r.answer)...)
 			}
@@ -205,6 +212,10 @@ func freed(op lua.Op, a lua.Answer) (ops []lua.Op) {
 		ops = append(ops, lua.Op{Kind: lua.Freed, Key: op.Key, Model: op.Model, On: op.Model, Gen: a.ModelGen})
 	}
 	return ops
+}
+
+func (l *Limiter) batch(ops []lua.Op) lua.Batch {
+	return lua.Batch{Lead: micros(lead), Lease: micros(l.config.Policy.Lease), Ops: ops}
 }
 
 func micros(d time.Duration) int64 { return int64(d / time.Microsecond) }

@@ -236,6 +236,25 @@ func (h *history) adjust(c *sent) {
 	h.do(op)
 }
 
+// charge enters what was spent elsewhere, as far as the limits hold it.
+func (h *history) charge() {
+	c := h.pick(func(*sent) bool { return true })
+	if c == nil {
+		return
+	}
+	op := c.op
+	op.Kind, op.At = lua.Charge, h.now
+	op.Rows = slices.Clone(op.Rows)
+	for i, r := range op.Rows {
+		op.Rows[i].Cost = min(r.Cost, r.Amount-h.used(r.Tape, r, h.now))
+		if r.Burst > 0 || op.Rows[i].Cost <= 0 {
+			return
+		}
+	}
+	h.do(op)
+	h.calls = append(h.calls, &sent{op: op, at: h.now, went: true, settled: true})
+}
+
 // scope operations: pauses, refusals, probes' outcomes, an operator's resume.
 func (h *history) change() {
 	c := h.pick(func(c *sent) bool { return c.went })
@@ -421,6 +440,8 @@ func TestHistories(t *testing.T) {
 					h.do(lua.Op{Kind: lua.Leave, Key: w.op.Key, Model: w.op.Model, Line: w.op.Line, ID: w.id})
 					w.waiting = false
 				}
+			case k == 15:
+				h.charge()
 			case k < 18:
 				if s := h.pick(func(c *sent) bool { return c.went && !c.settled }); s != nil {
 					h.adjust(s)

@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -31,8 +32,8 @@ type Limiter struct {
 	unknown map[string]struct{} // models without limits that were warned about
 	beating bool
 
-	strays  atomic.Int32
-	down    atomic.Bool
+	strays  atomic.Int32 // calls of the store that are out beyond their time
+	outage  outage
 	pending pending // calls of the store and goroutines that are out, and callers who wait
 	closed  chan struct{}
 	close   sync.Once
@@ -78,6 +79,7 @@ func New(c Config) (*Limiter, error) {
 	switch {
 	case c.Redis != nil:
 		l.store = redisStore{c.Redis}
+		l.outage.memory, l.outage.groups, l.outage.debts = NewMemory(), map[string]*group{}, map[string]*debt{}
 	case c.Memory != nil:
 		l.store = c.Memory
 	default:
@@ -104,8 +106,18 @@ func (l *Limiter) Wait(ctx context.Context, c Call) (*Reservation, error) {
 	defer l.pending.end()
 	g, p, err := l.prepare(ctx, c)
 	if err == nil {
+		patience, began := l.patience(ctx, p, c), time.Now()
 		var r *Reservation
-		if r, err = g.admit(ctx, p, l.patience(ctx, p, c)); err == nil {
+		admit := g.admit
+		if l.outage.over.Load() {
+			admit = func(ctx context.Context, p *plan, d time.Duration) (*Reservation, error) {
+				return l.handOver(ctx, g, p, d)
+			}
+		}
+		if r, err = admit(ctx, p, patience); errors.Is(err, ErrStoreUnavailable) {
+			r, err = l.alone(ctx, g, p, max(0, patience-time.Since(began)), err)
+		}
+		if err == nil {
 			return r, nil
 		}
 	}
@@ -146,7 +158,8 @@ func (l *Limiter) find(key, model string) (*group, *target) {
 	defer l.mu.Unlock()
 	g := l.groups[key]
 	if g == nil {
-		g = &group{l: l, names: lua.NewNames(l.config.Prefix, key), rooms: map[string]*room{}}
+		g = &group{l: l, store: l.store, key: key, names: lua.NewNames(l.config.Prefix, key),
+			rooms: map[string]*room{}, held: map[string]time.Time{}}
 		l.groups[key] = g
 	}
 	t := l.targets[[2]string{key, model}]
@@ -158,6 +171,13 @@ func (l *Limiter) find(key, model string) (*group, *target) {
 		l.targets[[2]string{key, model}] = t
 	}
 	return g, t
+}
+
+// allGroups returns the groups of all keys.
+func (l *Limiter) allGroups() []*group {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Values(l.groups))
 }
 
 // use notes that the process calls the model, and lets the fleet know.
@@ -212,21 +232,5 @@ func (l *Limiter) Close(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	}
-}
-
-// lost returns the error of a store that did not answer, and says so once.
-func (l *Limiter) lost(cause error) error {
-	err := fmt.Errorf("%w: %w", ErrStoreUnavailable, cause)
-	if l.down.CompareAndSwap(false, true) {
-		l.emit(Event{Kind: StoreLost, Err: err})
-	}
-	return err
-}
-
-// found says once that the store answers again.
-func (l *Limiter) found() {
-	if l.down.Load() && l.down.CompareAndSwap(true, false) {
-		l.emit(Event{Kind: StoreBack})
 	}
 }

@@ -29,10 +29,14 @@ type Memory struct {
 	ops    int
 }
 
-// NewMemory returns an empty store.
-func NewMemory() *Memory {
+// NewMemory returns an empty store on the host's clock.
+func NewMemory() *Memory { return NewMemoryClock(time.Now) }
+
+// NewMemoryClock returns an empty store on a clock of the caller's, for tests.
+// Only decisions follow it: a call that waits still sleeps in real time.
+func NewMemoryClock(now func() time.Time) *Memory {
 	return &Memory{
-		now:    func() int64 { return time.Now().UnixMicro() },
+		now:    func() int64 { return now().UnixMicro() },
 		scopes: map[string]*pause.State{},
 		lines:  map[string]*memLine{},
 		tapes:  map[string]*memTape{},
@@ -130,6 +134,11 @@ func (t *turn) do(o *lua.Op) lua.Answer {
 				a.Status = lua.Go
 			}
 		}
+	case lua.Charge:
+		for i := range o.Rows {
+			t.keep(&o.Rows[i]).charge(&o.Rows[i], max(t.now, o.At), o.Rows[i].Burst > 0, t.now)
+		}
+		a.Status = lua.Go
 	case lua.Look:
 		s := t.scope(o.On)
 		a = lua.Answer{Status: lua.Status(s.Phase), Wait: max(0, s.Till-t.now), KeyGen: s.Why, ModelGen: int64(len(t.line(o.Line).calls)), By: s.Gen}

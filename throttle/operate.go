@@ -17,7 +17,7 @@ func (l *Limiter) Pause(ctx context.Context, key, model string, d time.Duration)
 	if d < time.Millisecond || d > maxWindow {
 		return fmt.Errorf("throttle: Pause: must be 1ms to %v, got %v", maxWindow, d)
 	}
-	return l.operate(ctx, key, model, lua.Op{Kind: lua.Hold, Length: micros(d), Rule: int64(pause.Operator), Why: ByOperator})
+	return l.operate(ctx, key, model, lua.Op{Kind: lua.Hold, Length: micros(d), Rule: int64(pause.Operator), Why: byOperator})
 }
 
 // Resume opens a model of a key, or the whole key when model is empty, now,
@@ -26,9 +26,9 @@ func (l *Limiter) Resume(ctx context.Context, key, model string) error {
 	return l.operate(ctx, key, model, lua.Op{Kind: lua.Resume})
 }
 
-// ByOperator is why a pause was made by [Limiter.Pause]; other values are a
+// byOperator is why a pause was made by [Limiter.Pause]; other values are a
 // [pause.Class].
-const ByOperator = -1
+const byOperator = -1
 
 func (l *Limiter) operate(ctx context.Context, key, model string, op lua.Op) error {
 	if key == "" {

@@ -20,8 +20,9 @@ var (
 	// more than its lane may ever fill. Do not try it again.
 	ErrTooLarge = errors.New("throttle: larger than the limit")
 
-	// ErrStoreUnavailable says that the store did not answer in time. It is an
-	// outage, not a limit, and does not match ErrRefused.
+	// ErrStoreUnavailable says that the store did not answer and that the lane
+	// is closed without it; from Wait and Reserve it is an *[OutageError]. It is
+	// an outage, not a limit, and does not match ErrRefused.
 	ErrStoreUnavailable = errors.New("throttle: store unavailable")
 
 	// ErrClosed says that the limiter was closed.
@@ -107,13 +108,48 @@ func (e *RefusedError) Is(target error) bool {
 // RetryableError returns false: the AWS SDK asks, and must not retry at once.
 func (e *RefusedError) RetryableError() bool { return false }
 
-// RetryAfter returns the time after which the refused call is worth another
-// try, and whether err is a refusal that a later try can cure. It is all that
-// an adapter of a job queue needs.
+// OutageError is the answer to a call of a lane that is closed while the store
+// does not answer. The call did not go out. It never holds the API key.
+type OutageError struct {
+	Key   string // fingerprint
+	Model string
+	Lane  string
+
+	// RetryAfter is when another try makes sense, with jitter. Always above zero.
+	RetryAfter time.Duration
+
+	// Deferred says that the lane does not wait: this is work that comes back.
+	Deferred bool
+
+	cause error
+}
+
+// Error describes the outage in one line without any secret.
+func (e *OutageError) Error() string {
+	return fmt.Sprintf("%v: %s call to model %q not sent, retry after %v: %v",
+		ErrStoreUnavailable, e.Lane, e.Model, e.RetryAfter.Round(time.Millisecond), e.cause)
+}
+
+// Is makes errors.Is match ErrStoreUnavailable, and ErrDeferred for work that
+// comes back.
+func (e *OutageError) Is(target error) bool {
+	return target == ErrStoreUnavailable || target == ErrDeferred && e.Deferred
+}
+
+// RetryableError returns false: the AWS SDK asks, and must not retry at once.
+func (e *OutageError) RetryableError() bool { return false }
+
+// RetryAfter returns the time after which the call is worth another try, and
+// whether err is a refusal or an outage that a later try can cure. It is all
+// that an adapter of a job queue needs.
 func RetryAfter(err error) (time.Duration, bool) {
-	var e *RefusedError
-	if errors.As(err, &e) && e.Reason != TooLarge {
-		return e.RetryAfter, true
+	var refused *RefusedError
+	if errors.As(err, &refused) {
+		return refused.RetryAfter, refused.Reason != TooLarge
+	}
+	var outage *OutageError
+	if errors.As(err, &outage) {
+		return outage.RetryAfter, true
 	}
 	return 0, false
 }

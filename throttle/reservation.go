@@ -185,9 +185,12 @@ func (g *group) told(op lua.Op, a lua.Answer, t *target) {
 	if a.Status == lua.Refused {
 		return
 	}
-	e := Event{Key: t.key, Scope: scopeKey, For: time.Duration(a.Wait) * time.Microsecond, Class: pause.Class(op.Why)}
+	e := Event{Key: t.key, Scope: scopeKey, For: time.Duration(a.Wait) * time.Microsecond}
 	if op.On != op.Key {
 		e.Model, e.Scope = t.model, scopeModel
+	}
+	if op.Kind == lua.Hold {
+		e.Why = why(op.Why)
 	}
 	switch {
 	case op.Kind == lua.Hold && a.Status == lua.InLine:

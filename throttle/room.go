@@ -11,10 +11,11 @@ const (
 	// lead is how early the store may grant a call: it answers with the rest of
 	// the wait and charges the call at its own time, so that the pace of a line
 	// does not drift with the lateness of those who wake.
-	lead = 5 * time.Millisecond
+	lead = 15 * time.Millisecond
 
-	// askEarly is how long before its time a call in line asks.
-	askEarly = 3 * time.Millisecond
+	// askEarly is how long before its time a call in line asks. The difference
+	// to lead is for clocks; being late by less than askEarly costs nothing.
+	askEarly = 10 * time.Millisecond
 
 	// watchEvery is how often a process with sleepers asks whether their times
 	// have changed.

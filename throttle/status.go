@@ -20,6 +20,16 @@ type Status struct {
 	Limits []LimitStatus // of the whole key
 	Models []ModelStatus
 	Fleet  []Member
+
+	// Outage is set while the store does not answer. Then the rest is what this
+	// process knows and decides by itself.
+	Outage *OutageStatus
+}
+
+// OutageStatus says since when the store does not answer, and why.
+type OutageStatus struct {
+	Since time.Time
+	Cause string
 }
 
 // ScopeStatus says whether a key or model may be called.
@@ -56,30 +66,42 @@ type Member struct {
 
 // Status reads the state of a key and of the named models, or of all that the
 // fleet has called lately when none is named. It changes nothing and blocks for
-// two answers of the store.
+// two answers of the store. During an outage it is no error: see Status.Outage.
 func (l *Limiter) Status(ctx context.Context, key string, models ...string) (Status, error) {
 	if key == "" {
 		return Status{}, errors.New("throttle: Status: key: must not be empty")
 	}
-	s := Status{Key: key}
-	names := lua.NewNames(l.config.Prefix, key)
-	tctx, cancel := context.WithTimeout(ctx, l.config.StoreTimeout)
-	members, err := l.store.members(tctx, names)
-	cancel()
-	if err != nil {
-		return Status{}, fmt.Errorf("%w: %w", ErrStoreUnavailable, err)
-	}
-	for _, m := range members {
-		f := Member{Name: m.Name, Seen: time.UnixMicro(m.Seen)}
-		if json.Unmarshal([]byte(m.Report), &f.Report) != nil {
-			f.Report = Report{} // of another version
-		}
-		s.Fleet = append(s.Fleet, f)
+	g, _ := l.find(key, "")
+	s := Status{Key: key, Outage: l.outage.status()}
+	var err error
+	if s.Outage != nil {
+		report, _ := g.tally.report(time.Now())
+		g, s.Fleet = l.ownGroup(g), []Member{{Name: l.config.Name, Seen: time.Now(), Report: report}}
+	} else if s.Fleet, err = g.fleet(ctx); err != nil {
+		return Status{}, err
 	}
 	if len(models) == 0 {
 		models = called(s.Fleet)
 	}
-	return s, l.look(ctx, &s, models)
+	return s, g.look(ctx, &s, models)
+}
+
+// fleet lists the processes that use the key.
+func (g *group) fleet(ctx context.Context) ([]Member, error) {
+	ctx, cancel := context.WithTimeout(ctx, g.l.config.StoreTimeout)
+	defer cancel()
+	members, err := g.store.members(ctx, g.names)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrStoreUnavailable, err)
+	}
+	fleet := make([]Member, len(members))
+	for i, m := range members {
+		fleet[i] = Member{Name: m.Name, Seen: time.UnixMicro(m.Seen)}
+		if json.Unmarshal([]byte(m.Report), &fleet[i].Report) != nil {
+			fleet[i].Report = Report{} // of another version
+		}
+	}
+	return fleet, nil
 }
 
 // called lists the models that the fleet has called lately.
@@ -92,7 +114,8 @@ func called(fleet []Member) (models []string) {
 }
 
 // look reads the scopes and tapes in one batch.
-func (l *Limiter) look(ctx context.Context, s *Status, models []string) error {
+func (g *group) look(ctx context.Context, s *Status, models []string) error {
+	l := g.l
 	var ops []lua.Op
 	var fill []func(lua.Answer)
 	see := func(t *target, on string, state *ScopeStatus, waiting *int, limits *[]LimitStatus) {
@@ -123,7 +146,7 @@ func (l *Limiter) look(ctx context.Context, s *Status, models []string) error {
 		s.Models[i].Model = t.model
 		see(t, t.scope, &s.Models[i].State, &s.Models[i].Waiting, &s.Models[i].Limits)
 	}
-	g, t := l.find(s.Key, "")
+	_, t := l.find(s.Key, "")
 	see(t, t.names.Key(), &s.State, nil, &s.Limits)
 	answers, err := g.do(ctx, ops...)
 	if err != nil {
@@ -140,11 +163,14 @@ func scopeStatus(a lua.Answer) ScopeStatus {
 	if s.Phase == pause.Running && s.Left == 0 {
 		return s
 	}
-	switch {
-	case a.KeyGen == ByOperator:
-		s.Why = "operator"
-	default:
-		s.Why = pause.Class(a.KeyGen).String()
-	}
+	s.Why = why(a.KeyGen)
 	return s
+}
+
+// why puts the reason of a pause, as the store keeps it, into words.
+func why(code int64) string {
+	if code == byOperator {
+		return "operator"
+	}
+	return pause.Class(code).String()
 }

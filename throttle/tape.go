@@ -32,16 +32,22 @@ func (t *turn) tape(r *lua.Row) *memTape {
 	if tape == nil {
 		return &memTape{}
 	}
-	if r.Burst >= 0 {
-		for len(tape.entries) > 0 && tape.entries[0].at <= t.now-r.Window {
-			tape.sum -= tape.entries[0].units
-			tape.entries = tape.entries[1:]
-		}
-		if len(tape.entries) == 0 {
-			tape.meter = 0
-		}
-	}
+	tape.forget(r, t.now)
 	return tape
+}
+
+// forget drops what has left the window.
+func (t *memTape) forget(r *lua.Row, now int64) {
+	if r.Burst < 0 {
+		return
+	}
+	for len(t.entries) > 0 && t.entries[0].at <= now-r.Window {
+		t.sum -= t.entries[0].units
+		t.entries = t.entries[1:]
+	}
+	if len(t.entries) == 0 {
+		t.meter = 0
+	}
 }
 
 // keep returns the tape of the row for a charge.

@@ -1,0 +1,337 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/headway-go/headway/internal/redistest"
+	"github.com/headway-go/headway/lanes"
+	"github.com/headway-go/headway/pause"
+)
+
+// outageFleet is two limiters on a Redis of their own, which have heard of each other.
+type outageFleet struct {
+	t      *testing.T
+	redis  *redistest.Server
+	hosts  []*Limiter
+	events chan Event
+}
+
+func newOutageFleet(t *testing.T, hosts int, config Config) *outageFleet {
+	t.Helper()
+	s, err := redistest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &outageFleet{t: t, redis: s, events: make(chan Event, 10_000)}
+	t.Cleanup(s.Stop)
+	for i := range hosts {
+		c := s.Client()
+		config.Redis, config.Name = c, fmt.Sprint("host", i)
+		config.OnEvent = func(e Event) {
+			if e.Kind == StoreLost || e.Kind == StoreBack {
+				f.events <- e
+			}
+		}
+		l, err := New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.hosts = append(f.hosts, l)
+		t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			if err := l.Close(ctx); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+			c.Close()
+		})
+	}
+	return f
+}
+
+// heard waits until every host knows how many they are.
+func (f *outageFleet) heard() {
+	f.t.Helper()
+	for _, l := range f.hosts {
+		if _, err := l.Reserve(f.t.Context(), Call{Key: "k", Model: "warm", Cost: Cost{Requests: 1, Tokens: 1}}); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	f.until(8*time.Second, "every host has heard of the fleet", func() bool {
+		for _, l := range f.hosts {
+			g, _ := l.find("k", "")
+			if int(g.members.Load()) != len(f.hosts) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func (f *outageFleet) until(bound time.Duration, what string, is func() bool) {
+	f.t.Helper()
+	for end := time.Now().Add(bound); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			f.t.Fatalf("not within %v: %s", bound, what)
+		}
+	}
+}
+
+func (f *outageFleet) down() bool {
+	for _, l := range f.hosts {
+		if !l.outage.down.Load() {
+			return false
+		}
+	}
+	return true
+}
+
+// lose kills the store and lets every host find out.
+func (f *outageFleet) lose() {
+	f.t.Helper()
+	f.redis.Kill()
+	for _, l := range f.hosts {
+		began := time.Now()
+		_, err := l.Reserve(f.t.Context(), Call{Key: "k", Model: "warm", Lane: lanes.Background, Cost: Cost{Requests: 1, Tokens: 1}})
+		if !errors.Is(err, ErrStoreUnavailable) {
+			f.t.Fatalf("first call after the loss: %v, want ErrStoreUnavailable", err)
+		}
+		if took := time.Since(began); took > 4*defaultStoreTimeout {
+			f.t.Errorf("first call after the loss took %v", took)
+		}
+	}
+}
+
+// flood makes calls from every host for a while and returns when each was charged.
+func (f *outageFleet) flood(d time.Duration, call Call) (went []time.Time, longest time.Duration) {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	end := time.Now().Add(d)
+	for _, l := range f.hosts {
+		for range 4 {
+			wg.Go(func() {
+				for time.Now().Before(end) {
+					began := time.Now()
+					r, err := l.Reserve(f.t.Context(), call)
+					took := time.Since(began)
+					mu.Lock()
+					longest = max(longest, took)
+					if err == nil {
+						went = append(went, time.UnixMicro(r.answer.At)) // one machine, one clock
+					}
+					mu.Unlock()
+					if err != nil {
+						time.Sleep(2 * time.Millisecond)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	return went, longest
+}
+
+func most(went []time.Time, window time.Duration) (n int) {
+	for _, from := range went {
+		in := 0
+		for _, at := range went {
+			if !at.Before(from) && at.Sub(from) < window {
+				in++
+			}
+		}
+		n = max(n, in)
+	}
+	return n
+}
+
+// S24, promise 18: the fleet goes on by its parts, never above N in a window
+// after the first, answers fast once the outage is known, and comes back by
+// itself; what it spent alone counts in the first window after the return.
+func TestOutageLocalParts(t *testing.T) {
+	const n, window = 20, time.Second
+	f := newOutageFleet(t, 2, Config{Default: []Limit{Per(Requests, n, window)}})
+	f.heard()
+	live := Call{Key: "k", Model: "m", Cost: Cost{Requests: 1}}
+	before, _ := f.flood(window/2, live)
+	f.lose()
+	went, longest := f.flood(3*window, live)
+	if limit := defaultStoreTimeout; longest > limit {
+		t.Errorf("longest call of a known outage took %v, want at most %v", longest, limit)
+	}
+	if got := most(append(before, went...), window); got > 2*n {
+		t.Errorf("%d calls in the first window after the loss, want at most %d", got, 2*n)
+	}
+	var later []time.Time
+	for _, at := range went {
+		if at.Sub(went[0]) > window {
+			later = append(later, at)
+		}
+	}
+	if got := most(later, window); got > n || got < n/2 {
+		t.Errorf("%d calls in a later window of the outage, want %d to %d", got, n/2, n)
+	}
+	if err := f.redis.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	back := time.Now()
+	after, _ := f.flood(3*window, live)
+	for i := range f.hosts {
+		if f.hosts[i].outage.down.Load() {
+			t.Errorf("host %d has not come back within %v", i, time.Since(back))
+		}
+	}
+	if got := most(append(later, after...), window); got > n {
+		t.Errorf("%d calls in a window around the return, want at most %d", got, n)
+	}
+}
+
+// Promise 18: background work is deferred, and it says that it is an outage.
+func TestOutageClosed(t *testing.T) {
+	f := newOutageFleet(t, 1, Config{Default: []Limit{Per(Requests, 10, time.Second)}})
+	f.heard()
+	f.lose()
+	_, err := f.hosts[0].Wait(t.Context(), Call{Key: "k", Model: "m", Lane: lanes.Background, Cost: Cost{Requests: 1}})
+	var outage *OutageError
+	if !errors.As(err, &outage) || !errors.Is(err, ErrDeferred) || errors.Is(err, ErrRefused) || errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("got %v, want a deferring *OutageError", err)
+	}
+	if d, ok := RetryAfter(err); !ok || d <= 0 {
+		t.Errorf("RetryAfter = %v, %v", d, ok)
+	}
+	s, err := f.hosts[0].Status(t.Context(), "k")
+	if err != nil || s.Outage == nil || s.Outage.Cause == "" {
+		t.Errorf("Status = %+v, %v, want it to tell of the outage", s, err)
+	}
+	if e := <-f.events; e.Kind != StoreLost || e.Err == nil {
+		t.Errorf("event %+v, want StoreLost", e)
+	}
+	if err := f.redis.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	f.until(6*time.Second, "the store is back", func() bool { return !f.down() })
+	if e := <-f.events; e.Kind != StoreBack {
+		t.Errorf("event %+v, want StoreBack", e)
+	}
+	if s, err := f.hosts[0].Status(t.Context(), "k"); err != nil || s.Outage != nil {
+		t.Errorf("Status after the return = %+v, %v", s, err)
+	}
+}
+
+// Promise 18: a process that never saw the store is closed, unless it was told
+// how many members there are; an open lane is not limited.
+func TestOutageNeverSeen(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		members int
+		lane    lanes.Lane
+		want    int // of 20 calls under 10 a minute
+	}{
+		{"live, unknown fleet", 0, lanes.Live, 0},
+		{"live, two members", 2, lanes.Live, 5},
+		{"more members than units", 20, lanes.Live, 1},
+		{"open", 0, lanes.Lane{Name: "open", Share: 1, Outage: lanes.Open}, 20},
+		{"background made local", 2, lanes.Lane{Name: "b", Share: 0.6, Outage: lanes.Local}, 3},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := newOutageFleet(t, 1, Config{Default: []Limit{PerMinute(Requests, 10)}, Members: tc.members})
+			f.redis.Kill()
+			went := 0
+			for range 20 {
+				if _, err := f.hosts[0].Reserve(t.Context(), Call{Key: "k", Model: "m", Lane: tc.lane, Cost: Cost{Requests: 1}}); err == nil {
+					went++
+				}
+			}
+			if went != tc.want {
+				t.Errorf("%d calls went, want %d", went, tc.want)
+			}
+		})
+	}
+}
+
+// A call that is larger than the part goes alone and takes windows to come.
+func TestOutageLargeCall(t *testing.T) {
+	f := newOutageFleet(t, 1, Config{Default: []Limit{Per(Tokens, 1000, time.Second)}, Members: 4})
+	f.redis.Kill()
+	call := func(n int64) error {
+		_, err := f.hosts[0].Reserve(t.Context(), Call{Key: "k", Model: "m", Cost: Cost{Tokens: n}})
+		return err
+	}
+	if err := call(750); err != nil { // three parts of 250
+		t.Fatalf("a call of three parts: %v", err)
+	}
+	began := time.Now()
+	f.until(10*time.Second, "the next call goes", func() bool { return call(250) == nil })
+	if took := time.Since(began); took < 2900*time.Millisecond {
+		t.Errorf("the next call went after %v, want three windows", took)
+	}
+}
+
+// A pause that the store told of holds on, and one that a vendor asks for
+// during the outage reaches the fleet after it.
+func TestOutagePauses(t *testing.T) {
+	f := newOutageFleet(t, 2, Config{Default: []Limit{Per(Requests, 100, time.Second)}})
+	f.heard()
+	a, b := f.hosts[0], f.hosts[1]
+	if err := b.Pause(t.Context(), "k", "paused", time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	paused := Call{Key: "k", Model: "paused", Cost: Cost{Requests: 1}}
+	if _, err := a.Reserve(t.Context(), paused); !errors.Is(err, ErrRefused) {
+		t.Fatalf("before the outage: %v", err)
+	}
+	f.lose()
+	var refused *RefusedError
+	if _, err := a.Reserve(t.Context(), paused); !errors.As(err, &refused) || refused.Reason != ModelPaused {
+		t.Errorf("a model that was paused before the outage: %v", err)
+	}
+	r, err := a.Reserve(t.Context(), Call{Key: "k", Model: "busy", Cost: Cost{Requests: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Report(t.Context(), pause.Verdict{Class: pause.RateLimited, Scope: pause.Model, Hint: pause.Hint{Wait: time.Minute, Named: true}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.redis.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	f.until(6*time.Second, "the store is back", func() bool { return !a.outage.down.Load() && !b.outage.down.Load() })
+	for _, model := range []string{"busy", "paused"} {
+		if _, err := b.Reserve(t.Context(), Call{Key: "k", Model: model, Cost: Cost{Requests: 1}}); !errors.As(err, &refused) || refused.Reason != ModelPaused {
+			t.Errorf("the other host after the outage, model %s: %v", model, err)
+		}
+	}
+}
+
+// A Redis that hangs: the first calls end within the bound, later ones at once,
+// and waiting calls go on by the part of their process.
+func TestOutageHungStore(t *testing.T) {
+	f := newOutageFleet(t, 2, Config{Default: []Limit{Per(Requests, 40, time.Second)}})
+	f.heard()
+	f.redis.Freeze()
+	var longest atomic.Int64
+	var wg sync.WaitGroup
+	for _, l := range f.hosts {
+		for range 50 {
+			wg.Go(func() {
+				began := time.Now()
+				_, err := l.Reserve(t.Context(), Call{Key: "k", Model: "m", Cost: Cost{Requests: 1}})
+				if err != nil && !errors.Is(err, ErrRefused) {
+					t.Errorf("got %v", err)
+				}
+				longest.Store(max(longest.Load(), int64(time.Since(began))))
+			})
+		}
+	}
+	wg.Wait()
+	if d := time.Duration(longest.Load()); d > 4*defaultStoreTimeout {
+		t.Errorf("longest call took %v", d)
+	}
+	f.redis.Thaw()
+	f.until(6*time.Second, "the store is back", func() bool { return !f.hosts[0].outage.down.Load() && !f.hosts[1].outage.down.Load() })
+}
