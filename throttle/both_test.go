@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headway-go/headway/lanes"
 	"github.com/headway-go/headway/pause"
 	"github.com/redis/go-redis/v9"
 )
@@ -139,6 +140,13 @@ func (r *recorder) count(k EventKind) (n int) {
 
 // call is a call of one request to the model "m".
 func call() Call { return Call{Key: "key", Model: "m", Cost: Cost{Requests: 1}} }
+
+// closedCall is a live call that does not go on alone while the store is away.
+func closedCall() Call {
+	c := call()
+	c.Lane = lanes.Lane{Name: "live", Share: 1, MaxWait: 5 * time.Second, Outage: lanes.Closed}
+	return c
+}
 
 // models limits the model "m".
 func models(limits ...Limit) Config { return Config{Models: map[string][]Limit{"m": limits}} }

@@ -138,18 +138,19 @@ func TestS23LostReplyIsChargedOnce(t *testing.T) {
 	c.Redis = s.Client()
 	other := newLimiter(t, c)
 	defer c.Redis.(*redis.Client).Close()
-	reserve(t, l, call())
+	reserve(t, l, closedCall())
 	for i := int64(1); i <= 5; i++ {
 		proxy.drop.Store(true)
-		if _, err := l.Reserve(t.Context(), call()); !errors.Is(err, ErrStoreUnavailable) {
+		if _, err := l.Reserve(t.Context(), closedCall()); !errors.Is(err, ErrStoreUnavailable) {
 			t.Fatalf("Reserve() without a reply = %v, want ErrStoreUnavailable", err)
 		}
 		proxy.drop.Store(false)
+		eventually(t, "the outage is over", func() bool { return !l.outage.down.Load() && !l.outage.over.Load() })
 		if got := used(t, other, "m")[Requests]; got != 1+i {
 			t.Errorf("used = %d after %d lost replies, want each charged once", got, i)
 		}
 	}
-	reserve(t, l, call())
+	reserve(t, l, closedCall())
 }
 
 // proxy forwards to Redis, and while drop is set cuts the connection in place
@@ -210,7 +211,7 @@ func TestS24HungRedis(t *testing.T) {
 	l.config.StoreTimeout = 250 * ms
 	var events recorder
 	l.config.OnEvent = events.add
-	reserve(t, l, call())
+	reserve(t, l, closedCall())
 	base := runtime.NumGoroutine()
 	s.Freeze()
 	var wg sync.WaitGroup
@@ -218,7 +219,7 @@ func TestS24HungRedis(t *testing.T) {
 		wg.Go(func() {
 			<-time.After(time.Duration(i) * 2 * ms)
 			began := time.Now()
-			if _, err := l.Reserve(t.Context(), call()); !errors.Is(err, ErrStoreUnavailable) {
+			if _, err := l.Reserve(t.Context(), closedCall()); !errors.Is(err, ErrStoreUnavailable) {
 				t.Errorf("Reserve() = %v, want ErrStoreUnavailable", err)
 			}
 			if d := time.Since(began); d > 250*ms+100*ms*slack {
@@ -229,7 +230,7 @@ func TestS24HungRedis(t *testing.T) {
 	wg.Wait()
 	began := time.Now()
 	for range 100 {
-		l.Reserve(t.Context(), call())
+		l.Reserve(t.Context(), closedCall())
 	}
 	if d := time.Since(began); d > 100*ms*slack {
 		t.Errorf("100 calls took %v in a known outage, want no wait", d)
@@ -242,7 +243,7 @@ func TestS24HungRedis(t *testing.T) {
 	}
 	s.Thaw()
 	began = time.Now()
-	eventually(t, "calls pass again", func() bool { _, err := l.Reserve(t.Context(), call()); return err == nil })
+	eventually(t, "calls pass again", func() bool { _, err := l.Reserve(t.Context(), closedCall()); return err == nil })
 	if d := time.Since(began); d > time.Second*slack {
 		t.Errorf("recovered after %v, want a second", d)
 	}
@@ -261,11 +262,11 @@ func TestS24RedisGoneAndBack(t *testing.T) {
 	c := models(Per(Requests, 1000, time.Hour))
 	c.Redis = client
 	l := newLimiter(t, c)
-	reserve(t, l, call())
+	reserve(t, l, closedCall())
 	s.Kill()
 	for range 20 {
 		began := time.Now()
-		if _, err := l.Reserve(t.Context(), call()); !errors.Is(err, ErrStoreUnavailable) {
+		if _, err := l.Reserve(t.Context(), closedCall()); !errors.Is(err, ErrStoreUnavailable) {
 			t.Errorf("Reserve() = %v, want ErrStoreUnavailable", err)
 		}
 		if d := time.Since(began); d > 250*ms+100*ms*slack {
@@ -276,7 +277,7 @@ func TestS24RedisGoneAndBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	eventually(t, "calls pass again", func() bool { _, err := l.Reserve(t.Context(), call()); return err == nil })
+	eventually(t, "calls pass again", func() bool { _, err := l.Reserve(t.Context(), closedCall()); return err == nil })
 	if d := time.Since(began); d > 2*time.Second*slack {
 		t.Errorf("recovered after %v, want about a second", d)
 	}
@@ -291,10 +292,10 @@ func TestS24RedisGoneWhileCallsWait(t *testing.T) {
 	c := models(Per(Requests, 1, 500*ms))
 	c.Redis = client
 	l := newLimiter(t, c)
-	reserve(t, l, call())
+	reserve(t, l, closedCall())
 	ends := make(chan ended, 3)
 	for i := range 3 {
-		start(t.Context(), l, call(), i, ends)
+		start(t.Context(), l, closedCall(), i, ends)
 	}
 	eventually(t, "all wait", func() bool { return model(t, l, "m").Waiting == 3 })
 	s.Kill()

@@ -96,7 +96,7 @@ func (g *group) do(ctx context.Context, ops ...lua.Op) ([]lua.Answer, error) {
 // start sends what is queued, unless a call of the script is out, or too many
 // are without an answer. g.mu is held.
 func (g *group) start() {
-	if g.flight != nil || len(g.queue) == 0 || g.l.strays.Load() >= maxStray {
+	if g.flight != nil || len(g.queue) == 0 || !g.own && g.l.strays.Load() >= maxStray {
 		return
 	}
 	n := min(len(g.queue), maxBatch)

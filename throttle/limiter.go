@@ -73,13 +73,13 @@ func New(c Config) (*Limiter, error) {
 		groups: map[string]*group{}, targets: map[[2]string]*target{}, unknown: map[string]struct{}{},
 		closed: make(chan struct{}),
 	}
+	l.outage.memory, l.outage.groups, l.outage.debts = NewMemory(), map[string]*group{}, map[string]*debt{}
 	if l.log == nil {
 		l.log = slog.New(slog.DiscardHandler)
 	}
 	switch {
 	case c.Redis != nil:
 		l.store = redisStore{c.Redis}
-		l.outage.memory, l.outage.groups, l.outage.debts = NewMemory(), map[string]*group{}, map[string]*debt{}
 	case c.Memory != nil:
 		l.store = c.Memory
 	default:

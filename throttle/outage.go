@@ -55,7 +55,8 @@ type debt struct {
 // lost returns the error of a store that did not answer. The first one begins
 // an outage, unless it is the answer to this one call only.
 func (l *Limiter) lost(cause error) error {
-	err := fmt.Errorf("%w: %w", ErrStoreUnavailable, cause)
+	// The cause is told, not matched: an SDK must not take it for its own deadline.
+	err := fmt.Errorf("%w: %v", ErrStoreUnavailable, cause)
 	if onlyThisCall(cause) || !l.outage.begin(cause) {
 		return err
 	}
@@ -373,7 +374,7 @@ func (g *group) alone() {
 // remember keeps what an answer of the store says that would matter if it were
 // the last: what this process spent, and what is held. g.mu is held.
 func (g *group) remember(op *lua.Op, a lua.Answer) {
-	if g.own || g.l.outage.memory == nil || op.Kind != lua.Take && op.Kind != lua.Ask {
+	if _, here := g.store.(*Memory); here || op.Kind != lua.Take && op.Kind != lua.Ask {
 		return
 	}
 	switch {
