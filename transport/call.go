@@ -71,7 +71,8 @@ func (t *Transport) read(req *http.Request) (*call, error) {
 		c.out.Header = http.Header{}
 	}
 	seen := profiles.Request{Output: -1, Copies: 1}
-	if c.ask.Model == "" || !names(fixed, throttle.Requests, throttle.Tokens) {
+	prices := c.profile.CostFunc != nil || c.profile.Message != nil
+	if c.ask.Model == "" || prices || !names(fixed, throttle.Requests, throttle.Tokens) {
 		if seen, err = sniff(c.profile, c.out); err != nil {
 			return nil, err
 		}
@@ -82,11 +83,9 @@ func (t *Transport) read(req *http.Request) (*call, error) {
 	if c.ask.Model == "" {
 		c.ask.Model = noModel
 	}
-	if fixed == nil && seen.Cost != nil {
-		fixed = seen.Cost
-	}
-	c.ask.Cost = estimate(req, seen)
-	c.ask.Guess = fixed == nil
+	c.ask.Cost = c.estimate(seen)
+	c.ask.Guess = fixed == nil && seen.Cost == nil
+	maps.Copy(c.ask.Cost, seen.Cost)
 	maps.Copy(c.ask.Cost, fixed)
 	return c, nil
 }
@@ -125,7 +124,7 @@ func (t *Transport) keyOf(p *profiles.Profile, req *http.Request) (string, error
 		Headers: fingerprint.Headers(req.Header, p.ScopeHeaders...),
 		Pepper:  t.Pepper,
 	}
-	if !p.Owns(req.URL.Hostname()) {
+	if p.PerHost || !p.Owns(req.URL.Hostname()) {
 		scope.Host = fingerprint.Host(req)
 	}
 	return scope.Fingerprint(credential)
@@ -142,9 +141,9 @@ func names(cost throttle.Cost, units ...string) bool {
 }
 
 // estimate is what a call will probably cost. A request without a body asks for
-// nothing to be generated.
-func estimate(req *http.Request, seen profiles.Request) throttle.Cost {
-	if req.Body == nil || req.Body == http.NoBody {
+// nothing to be generated, and no more does a text message.
+func (c *call) estimate(seen profiles.Request) throttle.Cost {
+	if c.req.Body == nil || c.req.Body == http.NoBody || c.profile.Message != nil {
 		return throttle.Cost{throttle.Requests: 1, throttle.Tokens: 0}
 	}
 	output := seen.Output

@@ -116,10 +116,14 @@ func TestKeys(t *testing.T) {
 		"gateway's port": key("https://gateway.example:8443/v1/x", "Authorization: Bearer K"),
 		"vendor":         key("https://api.anthropic.com/v1/x", "Authorization: Bearer K"),
 		"key":            key(openai, "Authorization: Bearer K2"),
+		"Vertex":         key("https://us-east1-aiplatform.googleapis.com/v1", "Authorization: Bearer K"),
 	} {
 		if other == base {
 			t.Errorf("another %s gave the same key", name)
 		}
+	}
+	if key("https://us-east1-aiplatform.googleapis.com/v1", "Authorization: Bearer K") == key("https://us-west1-aiplatform.googleapis.com/v1", "Authorization: Bearer K") {
+		t.Error("two regions of Vertex gave the same key")
 	}
 	if _, err := tr.read(post(t, openai, "{}")); !errors.Is(err, ErrNoCredential) {
 		t.Errorf("read() without a credential: error %v, want %v", err, ErrNoCredential)
@@ -200,10 +204,17 @@ func TestCostFunc(t *testing.T) {
 // A body that is still being written must not be waited for once the document
 // has ended, nor if it is none.
 func TestSniffDoesNotWait(t *testing.T) {
-	for _, head := range []string{`{"model":"m"}`, "\x00\x01binary"} {
+	for head, kind := range map[string]string{
+		`{"model":"m"}`:  "application/json",
+		"\x00\x01binary": "application/json",
+		"--edge\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nm\r\n" +
+			"--edge\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nx": "multipart/form-data; boundary=edge",
+		"x": "audio/wav",
+	} {
 		r, w := io.Pipe()
 		req := post(t, "http://vendor.example/", "")
 		req.Body, req.GetBody, req.ContentLength = r, nil, -1
+		req.Header.Set("Content-Type", kind)
 		go io.WriteString(w, head)
 		tr := &Transport{reserve: (&book{}).reserve, DefaultKeyID: "test"}
 		read := make(chan error, 1)

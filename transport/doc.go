@@ -19,7 +19,11 @@
 //
 // A refused call ends in a *[throttle.RefusedError], which errors.As finds
 // through http.Client. SDKs that would retry an error get an answer in the
-// vendor's manner instead, see [Refusals] and [FromResponse].
+// vendor's manner instead, see [Refusals] and [FromResponse]. For SDKs that
+// replace the error by words of their own there are [Watch] and [Restore].
+//
+// The vendor's own refusals reach the caller as they are. An SDK that sleeps for
+// their Retry-After blocks its worker; [Transport.NoRetries] is for these.
 //
 // # Secrets
 //

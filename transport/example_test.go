@@ -1,6 +1,7 @@
 package transport_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -53,6 +54,37 @@ func Example() {
 	// 200 OK
 	// no room in 2 requests per 1m0s
 	// calls: 1
+}
+
+// An SDK that replaces every error of its client by words of its own.
+func ExampleRestore() {
+	limiter, err := throttle.New(throttle.Config{
+		Default: []throttle.Limit{throttle.PerMinute(throttle.Requests, 1)},
+	})
+	if err != nil {
+		panic(err)
+	}
+	var calls int
+	vendor := exampleVendor(&calls)
+	defer vendor.Close()
+	client := &http.Client{Transport: &transport.Transport{Limiter: limiter, Lane: lanes.Background, KeyID: "demo"}}
+	generate := func(ctx context.Context) error {
+		req, _ := http.NewRequestWithContext(ctx, "POST", vendor.URL, strings.NewReader(`{"model":"small"}`))
+		resp, err := client.Do(req)
+		if err != nil {
+			return errors.New("sdk: network error")
+		}
+		return resp.Body.Close()
+	}
+	for range 2 {
+		ctx := transport.Watch(context.Background())
+		err := transport.Restore(ctx, generate(ctx))
+		wait, refused := throttle.RetryAfter(err)
+		fmt.Println(refused, wait > 0)
+	}
+	// Output:
+	// false false
+	// true true
 }
 
 // The transport with the limiter itself: budget, settling and pauses.

@@ -1,20 +1,16 @@
 package transport
 
 import (
-	"bytes"
-	"io"
 	"mime"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/headway-go/headway/pause"
 	"github.com/headway-go/headway/throttle"
 	"github.com/headway-go/headway/transport/profiles"
 )
-
-// maxPeek is how much of an answer is read to judge it, in bytes.
-const maxPeek = 64 << 10
 
 // judge gives the answer its verdict and reports it, before the caller sees the
 // answer: the pause must be there before the caller's next call.
@@ -23,8 +19,10 @@ func (c *call) judge(resp *http.Response) {
 	if resp.StatusCode >= 400 || c.profile.ReadOK && isJSON(resp) {
 		a.Body = peek(resp)
 	}
-	c.report(c.profile.Judge(a))
-	if slices.Contains(c.profile.Free, resp.StatusCode) {
+	v := c.profile.Judge(a)
+	c.report(v)
+	c.mark(resp)
+	if slices.Contains(c.profile.Free, resp.StatusCode) && v.Class != pause.ClientError {
 		nothing := throttle.Cost{}
 		for unit := range c.held.Cost() {
 			nothing[unit] = 0
@@ -43,23 +41,15 @@ func isJSON(resp *http.Response) bool {
 	return kind == "application/json" || strings.HasSuffix(kind, "+json")
 }
 
-// peek returns the beginning of an answer's body, decompressed if the caller
-// asked for gzip itself, and puts what it read back.
-func peek(resp *http.Response) []byte {
-	body := resp.Body
-	head, err := io.ReadAll(io.LimitReader(body, maxPeek))
-	rest := io.Reader(body)
-	if err != nil {
-		rest = broken{err} // the caller finds the error where it was
+// mark tells SDKs not to wait for a vendor's "later" inside of a worker, see
+// [Transport.NoRetries].
+func (c *call) mark(resp *http.Response) {
+	wait := c.ask.MaxWait
+	if wait == 0 {
+		wait = c.ask.Lane.MaxWait
 	}
-	resp.Body = &stitched{Reader: io.MultiReader(bytes.NewReader(head), rest), Closer: body}
-	if strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
-		return profiles.Gunzip(head, maxPeek)
+	if c.transport.NoRetries && resp.StatusCode == http.StatusTooManyRequests && wait <= 0 {
+		resp.Header = resp.Header.Clone() // the base may keep its own
+		resp.Header.Set(shouldRetry, "false")
 	}
-	return head
 }
-
-// broken is the rest of a body that failed.
-type broken struct{ err error }
-
-func (b broken) Read([]byte) (int, error) { return 0, b.err }

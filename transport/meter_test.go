@@ -85,6 +85,13 @@ func TestSettle(t *testing.T) {
 		{"negative", says(200, "application/json", `{"usage":{"prompt_tokens":-7,"completion_tokens":-3}}`), readAll, closeBody, none},
 		{"fraction", says(200, "application/json", `{"usage":{"prompt_tokens":7.5,"completion_tokens":1e3}}`), readAll, closeBody, none},
 		{"huge", says(200, "application/json", `{"usage":{"prompt_tokens":99999999999999999999}}`), readAll, closeBody, none},
+		{"1e300", says(200, "application/json", `{"usage":{"prompt_tokens":1e300,"completion_tokens":3}}`), readAll, closeBody, none},
+		{"strings", says(200, "application/json", `{"usage":{"prompt_tokens":"7","completion_tokens":"3"}}`), readAll, closeBody, none},
+		{"nested", says(200, "application/json", `{"usage":{"prompt_tokens":{"n":7},"completion_tokens":[3]}}`), readAll, closeBody, none},
+		{"zeros", says(200, "application/json", `{"usage":{"prompt_tokens":0,"completion_tokens":0}}`), readAll, closeBody, none},
+		{"null", says(200, "application/json", `{"usage":{"prompt_tokens":null,"completion_tokens":null}}`), readAll, closeBody, none},
+		{"array stream", says(200, "application/json", "["+jsonAnswer+","+jsonAnswer+"]"), readAll, closeBody, 10},
+		{"array stream, cut", stringAnswer("[" + jsonAnswer + ","), func(r *http.Response) { io.CopyN(io.Discard, r.Body, int64(len(jsonAnswer)+2)) }, closeBody, none},
 		{"more than estimated, cut", stream(true, `data: {"usage":{"prompt_tokens":9000}}`+"\n\n"), readAll, closeBody, 9000},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -43,6 +43,7 @@ const (
 
 const (
 	stainless   = "X-Stainless-Retry-Count"
+	shouldRetry = "X-Should-Retry"
 	storeReason = "store unavailable"
 )
 
@@ -51,6 +52,7 @@ const (
 // the program, or the context's.
 func (t *Transport) refuse(req *http.Request, err error) (*http.Response, error) {
 	t.log(req.Context(), "transport: not sent", slog.Any("error", err))
+	remember(req.Context(), err)
 	asResponse := t.Refusals == AsResponse || t.Refusals == Auto && req.Header.Get(stainless) != ""
 	if !asResponse {
 		return nil, err
@@ -116,7 +118,7 @@ func response(req *http.Request, status int, reason, message, kind, name string)
 	header := http.Header{}
 	header.Set("Content-Type", "application/json")
 	header.Set("Content-Length", strconv.Itoa(len(body)))
-	header.Set("X-Should-Retry", "false")
+	header.Set(shouldRetry, "false")
 	header.Set(RefusedHeader, reason)
 	return &http.Response{
 		Status:        fmt.Sprintf("%d %s", status, http.StatusText(status)),

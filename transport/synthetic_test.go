@@ -24,6 +24,7 @@ func TestSecrets(t *testing.T) {
 	places := map[string]func(*http.Request){
 		"bearer":   func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+secret) },
 		"header":   func(r *http.Request) { r.Header.Set("X-Api-Key", secret) },
+		"google":   func(r *http.Request) { r.Header.Set("X-Goog-Api-Key", secret) },
 		"query":    func(r *http.Request) { r.URL.RawQuery = "key=" + secret },
 		"basic":    func(r *http.Request) { r.SetBasicAuth("user", secret) },
 		"userinfo": func(r *http.Request) { r.URL.User = url.UserPassword("user", secret) },
@@ -41,16 +42,17 @@ func TestSecrets(t *testing.T) {
 			}
 			tr.Refusals = AsResponse
 			resp, _ := tr.RoundTrip(req)
-			text := fmt.Sprintf("%v %+v %#v %+v", err, err, tr.Pepper, b.holds)
+			var text strings.Builder
+			fmt.Fprintf(&text, "%v %+v %#v %+v", err, err, tr.Pepper, b.holds)
 			if resp != nil {
-				text += fmt.Sprint(resp.Header) + readAll(t, resp.Body)
+				fmt.Fprint(&text, resp.Header, readAll(t, resp.Body))
 			}
 			for _, h := range b.holds {
-				text += fmt.Sprintf("%+v", h.call)
+				fmt.Fprintf(&text, "%+v", h.call)
 			}
 			for i := range len(secret) - 7 {
-				if piece := secret[i : i+8]; strings.Contains(text+logged.String(), piece) {
-					t.Errorf("%s, refusal %v: %q is in %s", name, refusal, piece, text)
+				if piece := secret[i : i+8]; strings.Contains(text.String()+logged.String(), piece) {
+					t.Errorf("%s, refusal %v: %q is in %s", name, refusal, piece, text.String())
 				}
 			}
 		}

@@ -67,7 +67,9 @@ type Transport struct {
 	// Cost is what a call takes, by unit. Nil estimates it: one request, and in
 	// tokens a quarter of the body's bytes plus the most output that the request
 	// allows (1,024 if it does not say, times the answers it asks for). Units
-	// "requests" and "tokens" that Cost does not name are estimated too.
+	// "requests" and "tokens", and those that the profile knows, are estimated
+	// too where Cost does not name them. A limit in any other unit makes the call
+	// an error that matches [throttle.ErrInvalid] and names the unit.
 	Cost throttle.Cost
 
 	// MaxWait is the longest wait for room. Zero is the lane's own, below zero is
@@ -76,6 +78,13 @@ type Transport struct {
 
 	// Refusals says in which form a refusal reaches the caller. Zero is Auto.
 	Refusals Refusals
+
+	// NoRetries adds "X-Should-Retry: false" to the vendor's own 429 in lanes that
+	// do not wait (see MaxWait), and changes nothing else. openai-go and
+	// anthropic-sdk-go then return it, instead of sleeping for its Retry-After
+	// inside of a worker, without an upper bound in the latter. False leaves
+	// every answer as the vendor sent it, byte for byte.
+	NoRetries bool
 
 	// Logger gets refusals and failures of the store, at Debug. Nil discards
 	// them. It never gets a key, a URL or a body.
@@ -99,7 +108,8 @@ type reservation interface {
 // RoundTrip sends a call as soon as the budget has room for it, and returns the
 // vendor's answer, whatever its status. It blocks while it waits for room, at
 // most as long as the lane allows, and until the answer's header is there, for
-// answers with an error status until the first 64 KiB of its body are.
+// answers with an error status until the first 64 KiB of its body are, or what
+// comes within a second.
 //
 // Its own errors are *[throttle.RefusedError] (see [Refusals]), errors that
 // match [throttle.ErrStoreUnavailable], [throttle.ErrInvalid] or
@@ -107,6 +117,12 @@ type reservation interface {
 // and the context's. In all these cases nothing was sent. Errors of Base are
 // returned as they are. What the call reserved is given back if Base's error
 // came before it had a connection; otherwise the vendor may have counted it.
+//
+// An http.Client follows a redirect by another RoundTrip: every hop is a call of
+// its own, which reserves, pays, is judged, and settles. What another host
+// answers never counts for this key: the fingerprint has the host in it, unless
+// the host is one of the vendor's own, and where http.Client has dropped the
+// credential on the way the hop ends in ErrNoCredential (see DefaultKeyID).
 //
 // The caller must close the answer's body, as always: the call settles when the
 // body ends, is closed, or the request's context does.

@@ -39,6 +39,8 @@ type vendorCase struct {
 			Input  int64 `json:"input_tokens"`
 			Output int64 `json:"output_tokens"`
 			Cached int64 `json:"cached_input_tokens"`
+
+			Segments int64 `json:"segments"`
 		} `json:"usage"`
 	} `json:"expect"`
 }
@@ -87,11 +89,13 @@ func loadCases(t *testing.T) []vendorCase {
 }
 
 func TestVendorCases(t *testing.T) {
-	mine := map[string]bool{"openai": true, "azure-openai": true, "anthropic": true, "generic": true}
-	want := map[string]string{"openai": "openai", "azure-openai": "openai", "anthropic": "anthropic", "generic": "openai"}
+	want := map[string]string{
+		"openai": "openai", "azure-openai": "openai", "anthropic": "anthropic", "generic": "openai",
+		"gemini": "gemini", "vertex": "vertex", "twilio": "twilio",
+	}
 	ran := 0
 	for _, c := range loadCases(t) {
-		if !mine[c.Vendor] {
+		if want[c.Vendor] == "" {
 			continue
 		}
 		ran++
@@ -104,8 +108,8 @@ func TestVendorCases(t *testing.T) {
 			t.Run(c.ID+"/generic", func(t *testing.T) { checkCase(t, c, profiles.Generic("demo")) })
 		}
 	}
-	if ran != 41 {
-		t.Errorf("ran %d cases, want 41", ran)
+	if ran != 58 {
+		t.Errorf("ran %d cases, want 58", ran)
 	}
 }
 
@@ -149,7 +153,7 @@ func checkCase(t *testing.T, c vendorCase, p *profiles.Profile) {
 		t.Fatalf("Usage() = %+v, %v, want %+v", usage, ok, c.Expect.Usage)
 	}
 	if want := c.Expect.Usage; ok && p.Name != "demo" {
-		if usage.Input != want.Input || usage.Output != want.Output || usage.Cached != want.Cached || !final {
+		if usage.Input != want.Input || usage.Output != want.Output || usage.Cached != want.Cached || usage.Units["segments"] != want.Segments || !final {
 			t.Errorf("Usage() = %+v, final %v, want %+v", usage, final, *want)
 		}
 	}
@@ -244,6 +248,12 @@ func TestChoose(t *testing.T) {
 		{"unknown host", "https://llm.example/v1/messages", "", "openai"},
 		{"unknown host, marked", "https://llm.example/v1/messages", "Anthropic-Version", "anthropic"},
 		{"known host goes before a mark", "https://api.openai.com/v1", "Anthropic-Version", "openai"},
+		{"Gemini", "https://generativelanguage.googleapis.com/v1beta/models/m:generateContent", "", "gemini"},
+		{"Gemini behind a gateway", "https://llm.example/v1beta/models/m:generateContent", "X-Goog-Api-Key", "gemini"},
+		{"Vertex", "https://europe-west4-aiplatform.googleapis.com/v1/x", "", "vertex"},
+		{"Vertex, global, express", "https://aiplatform.googleapis.com/v1/x", "X-Goog-Api-Key", "vertex"},
+		{"another service of Google's", "https://storage.googleapis.com/x", "", "openai"},
+		{"Twilio", "https://api.twilio.com/2010-04-01/Accounts/AC1/Messages.json", "", "twilio"},
 		{"suffix is not a host", "https://notapi.anthropic.com/", "", "openai"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	maxKey   = 256     // a longer key is no key that a path names
-	maxValue = 8 << 10 // a longer value is passed over
-	maxDepth = 32      // wanted values nested deeper are passed over
+	maxKey   = 256      // a longer key is no key that a path names
+	maxValue = 32 << 10 // a longer value is passed over
+	maxDepth = 32       // wanted values nested deeper are passed over
 )
 
 // pick reads one JSON document and calls found with every string, number and
@@ -20,14 +20,32 @@ const (
 // value only, however long the document is, and does not check what it skips.
 // The error is nil if the document came to its end.
 func pick(r io.Reader, paths []string, found func(path, value string)) error {
+	return pickAll(r, paths, func(path, value string, k kind) {
+		if k != nested {
+			found(path, value)
+		}
+	})
+}
+
+// pickAll is pick for those who mind what stands at a path.
+func pickAll(r io.Reader, paths []string, found func(path, value string, k kind)) error {
 	p := picker{r: bufio.NewReader(r), paths: paths, found: found}
 	return p.value("", 0)
 }
 
+// kind is what stands at a path.
+type kind int
+
+const (
+	literal kind = iota // a number or a boolean
+	text                // a string
+	nested              // an object or array, whose value is ""; what is in an array follows
+)
+
 type picker struct {
 	r     *bufio.Reader
 	paths []string
-	found func(path, value string)
+	found func(path, value string, k kind)
 }
 
 var errSyntax = errors.New("profiles: not a JSON document")
@@ -48,6 +66,9 @@ func (p *picker) value(path string, depth int) error {
 		return err
 	}
 	leads, hits := p.leads(path)
+	if hits && (c == '{' || c == '[') {
+		p.found(path, "", nested)
+	}
 	switch c {
 	case '{':
 		if leads && depth < maxDepth {
@@ -66,14 +87,14 @@ func (p *picker) value(path string, depth int) error {
 		}
 		s, err := p.text(maxValue)
 		if err == nil && s != "" {
-			p.found(path, s)
+			p.found(path, s, text)
 		}
 		return err
 	}
 	p.r.UnreadByte()
 	s, err := p.literal()
 	if hits && s != "" && s != "null" {
-		p.found(path, s)
+		p.found(path, s, literal)
 	}
 	return err
 }

@@ -1,10 +1,10 @@
 // Package profiles describes vendors as data: where a request names its model,
 // what it will cost, what an answer means and where it counts the usage.
 //
-// A [Profile] is a table over decoders that all vendors share. [OpenAI] and
-// [Anthropic] are complete; [Generic] knows the statuses of HTTP and leaves the
-// rest to functions of the caller. Take one, change the fields that need it and
-// hand it to the transport:
+// A [Profile] is a table over decoders that all vendors share. [OpenAI],
+// [Anthropic], [Gemini], [Vertex] and [Twilio] are complete; [Generic] knows the
+// statuses of HTTP and leaves the rest to functions of the caller. Take one,
+// change the fields that need it and hand it to the transport:
 //
 //	p := profiles.OpenAI()
 //	p.Rules = append([]profiles.Rule{{
@@ -35,9 +35,13 @@ type Profile struct {
 	Name string
 
 	// Hosts are the vendor's own, in lower case. "*.example.com" stands for
-	// every host below example.com. Calls to another host with this profile
-	// have their own budget per host.
+	// every host below example.com, "*-api.example.com" for every one that ends so.
+	// Calls to another host with this profile have their own budget per host.
 	Hosts []string
+
+	// PerHost gives each of Hosts its own budget as well, for vendors whose
+	// regions or resources have limits of their own.
+	PerHost bool
 
 	// Marks are headers of requests that only this vendor's API has. They choose
 	// the profile for hosts that no profile names, such as a gateway's.
@@ -55,11 +59,26 @@ type Profile struct {
 	// one wins. None: every call counts under the model "-".
 	Model []Place
 
+	// TrimModel is cut off the beginning of a model's name, for vendors that
+	// spell it with and without. Empty cuts nothing.
+	TrimModel string
+
 	// OutputCaps are paths in the request of the most tokens that the answer may
 	// have; the largest of those present counts. Copies are paths of the number
 	// of answers asked for.
 	OutputCaps []string
 	Copies     []string
+
+	// Message lists paths in the request of the text of a text message. Not nil,
+	// it makes every call cost "segments", see [Segments]: what the first text
+	// present takes, 1 for a body without a text (a template, a picture), 0
+	// without a body. It costs no tokens then.
+	Message []string
+
+	// StatusPath is the path of a status in an error. Where the answer's own
+	// status says that all is well, such as inside of a stream, the error is
+	// judged by this one. Empty is nowhere.
+	StatusPath string
 
 	// Rules give an answer its verdict; the first that matches wins. An answer
 	// that none matches is judged by its status, see [ByStatus].
@@ -74,11 +93,11 @@ type Profile struct {
 	ReadOK bool
 
 	// Free lists the statuses of answers that the vendor documents not to count.
-	// What such a call reserved is given back. None: every answered call stays
-	// charged.
+	// What such a call reserved is given back, unless a rule says that the answer
+	// is a client error. None: every answered call stays charged.
 	Free []int
 
-	// Usage says where an answer counts its tokens. StreamEnds are the values of
+	// Usage says where an answer counts what the call took. StreamEnds are the values of
 	// "type" of the last event of a stream; "[DONE]" always is one.
 	Usage      UsageFields
 	StreamEnds []string
@@ -90,8 +109,8 @@ type Profile struct {
 	// ModelFunc returns the model, "" to go on with Model.
 	ModelFunc func(r *http.Request, body []byte) string
 
-	// CostFunc returns the call's estimated cost by unit, nil to go on with the
-	// common estimate in requests and tokens.
+	// CostFunc returns the call's estimated cost by unit, nil to go on with
+	// Message. Requests and tokens that it does not name get the common estimate.
 	CostFunc func(r *http.Request, body []byte) map[string]int64
 
 	// JudgeFunc returns the verdict, false to go on with Rules. A verdict
@@ -106,7 +125,9 @@ type Profile struct {
 
 // Builtin returns new copies of the profiles that are chosen by a request's
 // host, the one for unknown hosts last.
-func Builtin() []*Profile { return []*Profile{Anthropic(), OpenAI()} }
+func Builtin() []*Profile {
+	return []*Profile{Anthropic(), Gemini(), Vertex(), Twilio(), OpenAI()}
+}
 
 // Choose returns the profile for a request: the one that names its host, else
 // the one whose mark its header carries, else the last of list. It returns nil

@@ -19,6 +19,10 @@ const (
 	Body  In = iota // a field of the JSON object or form; Name is its path
 	Path            // the URL path; Name is the segment before the model's
 	Query           // the URL's query; Name is the parameter
+
+	// Resource is a resource of Google's in the URL path, Name/{id}:{method}. The
+	// model is Name, a slash and the id; see [Profile.TrimModel].
+	Resource
 )
 
 // Place is where a request may name its model.
@@ -31,10 +35,11 @@ type Place struct {
 // without a body.
 type Request struct {
 	Model string           // "" if the request names none
-	Cost  map[string]int64 // from CostFunc; nil without one
+	Cost  map[string]int64 // from CostFunc or Message; nil without them
 
-	// Text is the length in bytes of what the vendor counts as text: the body,
-	// but of a multipart form only the fields that are no files. Where a body of
+	// Text is the length in bytes of what the vendor counts as text: the body, but
+	// of a multipart form only the fields that are no files, and nothing of an
+	// image, a sound, a video or an application/octet-stream. Where a body of
 	// unknown length was not read to its end, it is what was read.
 	Text int64
 
@@ -63,7 +68,7 @@ func (p *Profile) Read(r *http.Request, body io.Reader) Request {
 	count := &counter{r: body}
 	fields := p.fields(r.Header.Get("Content-Type"), count)
 	switch {
-	case fields.form:
+	case fields.apart:
 		got.Text = fields.text
 	case r.ContentLength > 0:
 		got.Text = r.ContentLength
@@ -72,6 +77,9 @@ func (p *Profile) Read(r *http.Request, body io.Reader) Request {
 	}
 	if got.Model == "" {
 		got.Model = p.model(r.URL, fields.values)
+	}
+	if len(p.Message) > 0 && got.Cost == nil {
+		got.Cost = map[string]int64{SegmentsUnit: p.segments(fields.values, got.Text)}
 	}
 	for _, path := range p.OutputCaps {
 		if n, ok := whole(fields.values[path]); ok {
@@ -86,6 +94,19 @@ func (p *Profile) Read(r *http.Request, body io.Reader) Request {
 	return got
 }
 
+// SegmentsUnit is the unit of [Profile.Message].
+const SegmentsUnit = "segments"
+
+// segments returns what a request's text takes, see [Profile.Message].
+func (p *Profile) segments(fields map[string]string, body int64) int64 {
+	for _, path := range p.Message {
+		if fields[path] != "" {
+			return Segments(fields[path])
+		}
+	}
+	return min(body, 1)
+}
+
 // model looks at the places in their order.
 func (p *Profile) model(u *url.URL, fields map[string]string) string {
 	for _, place := range p.Model {
@@ -96,37 +117,58 @@ func (p *Profile) model(u *url.URL, fields map[string]string) string {
 		case Query:
 			model = u.Query().Get(place.Name)
 		case Path:
-			segments := strings.Split(u.EscapedPath(), "/")
-			if i := slices.Index(segments, place.Name); i >= 0 && i+1 < len(segments) {
-				model, _ = url.PathUnescape(segments[i+1])
+			model = segmentAfter(u, place.Name)
+		case Resource:
+			id := segmentAfter(u, place.Name)
+			if i := strings.LastIndexByte(id, ':'); i >= 0 {
+				id = id[:i]
+			}
+			if id != "" {
+				model = place.Name + "/" + id
 			}
 		}
-		if model != "" {
+		if model = strings.TrimPrefix(model, p.TrimModel); model != "" {
 			return model
 		}
 	}
 	return ""
 }
 
+// segmentAfter returns the segment of a URL's path that follows name, decoded.
+func segmentAfter(u *url.URL, name string) string {
+	segments := strings.Split(u.EscapedPath(), "/")
+	i := slices.Index(segments, name)
+	if i < 0 || i+1 == len(segments) {
+		return ""
+	}
+	s, _ := url.PathUnescape(segments[i+1])
+	return s
+}
+
 // formFields are the values of a body at the wanted paths.
 type formFields struct {
 	values map[string]string
-	form   bool  // it is a multipart form
-	text   int64 // the length of that form's values, without files
+	apart  bool  // it is not all text: a multipart form, or a file as it is
+	text   int64 // then the length of what is
 }
 
 // fields reads the wanted fields of a JSON document, of a form or of a multipart
 // form. A value that comes twice counts as vendors' decoders do it: the last of
-// a JSON object, the first of a form.
+// a JSON object, the first of a form. A multipart form is read up to the first
+// file behind the model.
 func (p *Profile) fields(contentType string, body io.Reader) formFields {
 	got := formFields{values: map[string]string{}}
-	want := slices.Concat(p.OutputCaps, p.Copies)
+	want := slices.Concat(p.OutputCaps, p.Copies, p.Message)
 	for _, place := range p.Model {
 		if place.In == Body {
 			want = append(want, place.Name)
 		}
 	}
 	kind, params, _ := mime.ParseMediaType(contentType)
+	if class, _, _ := strings.Cut(kind, "/"); class == "image" || class == "audio" || class == "video" || kind == "application/octet-stream" {
+		got.apart = true
+		return got
+	}
 	switch kind {
 	case "application/x-www-form-urlencoded":
 		head, _ := io.ReadAll(io.LimitReader(body, PeekBytes))
@@ -135,10 +177,16 @@ func (p *Profile) fields(contentType string, body io.Reader) formFields {
 			got.values[name] = values.Get(name)
 		}
 	case "multipart/form-data":
-		got.form = true
+		got.apart = true
+		named := func() bool {
+			return slices.ContainsFunc(p.Model, func(m Place) bool { return m.In == Body && got.values[m.Name] != "" })
+		}
 		form := multipart.NewReader(body, params["boundary"])
 		for part, err := form.NextRawPart(); err == nil; part, err = form.NextRawPart() {
 			if part.FileName() != "" {
+				if named() {
+					break // a file may be long, or still be written
+				}
 				continue // the next part skips it
 			}
 			value, _ := io.ReadAll(io.LimitReader(part, maxValue))
@@ -186,5 +234,5 @@ const maxWhole = 1<<53 - 1
 // whole reads a number of units: no fraction, no sign, at most 2^53-1.
 func whole(s string) (int64, bool) {
 	n, err := strconv.ParseInt(s, 10, 64)
-	return n, err == nil && n >= 0 && n <= maxWhole && s[0] != '+'
+	return n, err == nil && n >= 0 && n <= maxWhole && s[0] != '+' && s[0] != '-'
 }

@@ -70,6 +70,9 @@ func (p *Profile) verdict(a Answer) pause.Verdict {
 		}
 	}
 	words := p.words(a.Body)
+	if a.Status < 400 {
+		a.Status = innerStatus(a.Status, words[p.StatusPath])
+	}
 	for _, r := range p.Rules {
 		if r.matches(a, words, p.Texts) {
 			return pause.Verdict{Class: r.Class, Scope: r.Scope}
@@ -78,9 +81,26 @@ func (p *Profile) verdict(a Answer) pause.Verdict {
 	return ByStatus(a.Status)
 }
 
+// innerStatus returns the status of an error that an answer holds, or the
+// answer's own.
+func innerStatus(status int, inside []string) int {
+	for _, s := range inside {
+		if n, ok := whole(s); ok && n >= 400 && n < 600 {
+			return int(n)
+		}
+	}
+	return status
+}
+
 // words returns the values of an answer at every path that a rule looks at.
 func (p *Profile) words(body []byte) map[string][]string {
+	if len(body) == 0 {
+		return nil
+	}
 	want := slices.Clone(p.Texts)
+	if p.StatusPath != "" {
+		want = append(want, p.StatusPath)
+	}
 	for _, r := range p.Rules {
 		for _, path := range r.Fields {
 			if !slices.Contains(want, path) {

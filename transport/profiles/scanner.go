@@ -14,15 +14,18 @@ const maxScan = 1 << 20
 
 // Scanner watches an answer's body go by for what the vendor counted and for
 // errors inside of a stream. It keeps at most 1 MiB: a longer JSON answer is
-// searched in its tail only, and a longer event ends the search. It never fails.
+// searched in its tail only, and a longer event ends the search. A JSON answer
+// that is an array is a stream too, and its elements are the events. It never
+// fails.
 //
 // A Scanner is for one goroutine at a time.
 type Scanner struct {
 	profile *Profile
 	answer  Answer
 	tally   *tally
-	stream  *events // nil: one JSON document
+	stream  splitter // nil: one JSON document, as far as it is known
 	gzip    bool
+	begun   bool // more than white space has come
 	kept    []byte
 	cut     bool   // kept lacks the beginning
 	ended   bool   // the last event of a stream was seen
@@ -55,6 +58,13 @@ func (p *Profile) Scan(a Answer) *Scanner {
 
 // Write takes the next bytes of the body. It returns len(b), nil.
 func (s *Scanner) Write(b []byte) (int, error) {
+	if !s.begun && s.stream == nil && !s.gzip {
+		text := bytes.TrimLeft(b, " \t\r\n")
+		s.begun = len(text) > 0
+		if s.begun && text[0] == '[' && s.profile.UsageFunc == nil {
+			s.stream = &elements{found: s.event}
+		}
+	}
 	if s.stream != nil {
 		s.stream.write(b)
 		return len(b), nil
@@ -85,16 +95,19 @@ func (s *Scanner) Trouble() (Answer, bool) {
 // a stream that was cut or broken off by an error: then it is only the least
 // that the call costs.
 func (s *Scanner) Usage(eof bool) (u Usage, final, ok bool) {
-	if s.stream != nil {
-		s.stream.end()
-		u, ok = s.tally.usage()
-		return u, ok && (eof || s.ended) && s.trouble == nil && !s.stream.dead, ok
-	}
 	if s.gzip {
 		if s.cut {
 			return Usage{}, false, false
 		}
-		s.kept = Gunzip(s.kept, maxScan)
+		plain := Gunzip(s.kept, maxScan)
+		s.gzip, s.kept = false, nil
+		s.Write(plain)
+	}
+	if s.stream != nil {
+		s.stream.end()
+		u, ok = s.tally.usage()
+		whole := eof || s.ended || s.stream.whole()
+		return u, ok && whole && s.trouble == nil && !s.stream.broken(), ok
 	}
 	if f := s.profile.UsageFunc; f != nil && !s.cut {
 		if units, ok := f(s.answer.Header, s.kept); ok {
@@ -112,7 +125,7 @@ func (s *Scanner) Usage(eof bool) (u Usage, final, ok bool) {
 // scanDocument reads the counts of a JSON answer. It errs if that is incomplete.
 func (s *Scanner) scanDocument() error {
 	if !s.cut {
-		return pick(bytes.NewReader(s.kept), s.tally.paths, s.tally.count)
+		return pickAll(bytes.NewReader(s.kept), s.tally.paths, s.tally.count)
 	}
 	// The beginning is gone: begin with the last key that may hold the counts.
 	last := -1
@@ -123,7 +136,7 @@ func (s *Scanner) scanDocument() error {
 		return errSyntax
 	}
 	doc := io.MultiReader(strings.NewReader("{"), bytes.NewReader(s.kept[last:]))
-	return pick(doc, s.tally.paths, s.tally.count)
+	return pickAll(doc, s.tally.paths, s.tally.count)
 }
 
 // event takes the data of one event of a stream.
@@ -138,14 +151,14 @@ func (s *Scanner) event(data []byte) {
 	}
 	failed := false
 	paths := append([]string{"type", "error", "error.type", "error.code", "error.message", "response.error.code"}, s.tally.paths...)
-	pick(bytes.NewReader(data), paths, func(path, value string) {
+	pickAll(bytes.NewReader(data), paths, func(path, value string, k kind) {
 		switch {
 		case path == "type" && value != "error":
 			s.ended = s.ended || slices.Contains(s.profile.StreamEnds, value)
 		case path == "type" || strings.Contains(path, "error"):
 			failed = true
 		default:
-			s.tally.count(path, value)
+			s.tally.count(path, value, k)
 		}
 	})
 	if failed && s.trouble == nil {
@@ -175,64 +188,4 @@ func Gunzip(b []byte, limit int64) []byte {
 	}
 	plain, _ := io.ReadAll(io.LimitReader(r, limit))
 	return plain
-}
-
-// events cuts an event stream into the data of its events, as
-// https://html.spec.whatwg.org/multipage/server-sent-events.html has it.
-type events struct {
-	found func(data []byte)
-	line  []byte // the beginning of a line that has not come in full
-	data  []byte // of the event that has not ended
-	dead  bool   // something was too long
-}
-
-func (e *events) write(b []byte) {
-	for !e.dead {
-		i := bytes.IndexByte(b, '\n')
-		if i < 0 {
-			e.line = e.keep(e.line, b)
-			return
-		}
-		line := b[:i]
-		if len(e.line) > 0 {
-			e.line = e.keep(e.line, line)
-			line = e.line
-		}
-		e.take(bytes.TrimSuffix(line, []byte("\r")))
-		e.line = e.line[:0]
-		b = b[i+1:]
-	}
-}
-
-// take handles one whole line.
-func (e *events) take(line []byte) {
-	if len(line) == 0 {
-		if len(e.data) > 0 {
-			e.found(e.data)
-		}
-		e.data = e.data[:0]
-		return
-	}
-	if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
-		if len(e.data) > 0 {
-			e.data = e.keep(e.data, []byte("\n"))
-		}
-		e.data = e.keep(e.data, bytes.TrimPrefix(data, []byte(" ")))
-	}
-}
-
-// end takes an event whose last blank line is missing.
-func (e *events) end() {
-	if !e.dead {
-		e.write([]byte("\n\n"))
-	}
-}
-
-// keep appends b to what is kept, or gives up if that gets too long.
-func (e *events) keep(kept, b []byte) []byte {
-	if e.dead || len(kept)+len(b) > maxScan {
-		e.dead, e.line, e.data = true, nil, nil
-		return nil
-	}
-	return append(kept, b...)
 }

@@ -58,6 +58,7 @@ func TestUsage(t *testing.T) {
 		{"comments", sse, ": keep-alive\n\ndata: {" + usage + "}\n\n: keep-alive\n\n", nil, true, profiles.Usage{Input: 7, Output: 3}, true, true},
 		{"counts that grow", sse, "data: {\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":1}}\n\ndata: {" + usage + "}\n\n", nil, false, profiles.Usage{Input: 7, Output: 3}, false, true},
 		{"Groq", sse, "data: {\"x_groq\":{" + usage + "}}\n\n", nil, true, profiles.Usage{Input: 7, Output: 3}, true, true},
+		{"null before it", sse, "data: {\"x\":{\"usage\" : null}," + usage + "}\n\n", nil, true, profiles.Usage{Input: 7, Output: 3}, true, true},
 		{"long event behind it", sse, "data: {" + usage + "}\n\ndata: " + long + "\n\n", nil, true, profiles.Usage{Input: 7, Output: 3}, false, true},
 		{"long event before it", sse, "data: " + long + "\n\ndata: {" + usage + "}\n\n", nil, true, profiles.Usage{}, false, false},
 		{"error event behind it", sse, "data: {" + usage + "}\n\ndata: {\"error\":{\"code\":\"x\"}}\n\n", nil, true, profiles.Usage{Input: 7, Output: 3}, false, true},
@@ -66,6 +67,13 @@ func TestUsage(t *testing.T) {
 		{"Anthropic, cut after the start", sse, anthropic(start), profiles.Anthropic(), false, profiles.Usage{Input: 2025, Cached: 2000, Output: 1}, false, true},
 		{"Anthropic, input repeated", sse, anthropic(start, `{"type":"message_delta","usage":{"input_tokens":30,"output_tokens":15}}`, `{"type":"message_stop"}`),
 			profiles.Anthropic(), false, profiles.Usage{Input: 2030, Cached: 2000, Output: 15}, true, true},
+		{"a number in quotes", doc, `{"usage":{"prompt_tokens":"7","completion_tokens":3}}`, nil, true, profiles.Usage{}, false, false},
+		{"1e300", doc, `{"usage":{"prompt_tokens":1e300,"completion_tokens":3}}`, nil, true, profiles.Usage{}, false, false},
+		{"nested count", doc, `{"usage":{"prompt_tokens":{"count":7},"completion_tokens":3}}`, nil, true, profiles.Usage{}, false, false},
+		{"list of counts", doc, `{"usage":{"prompt_tokens":[7],"completion_tokens":3}}`, nil, true, profiles.Usage{}, false, false},
+		{"minus zero", doc, `{"usage":{"prompt_tokens":-0,"completion_tokens":3}}`, nil, true, profiles.Usage{}, false, false},
+		{"zeros", doc, `{"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}`, nil, true, profiles.Usage{}, false, false},
+		{"one event of two is hostile", sse, "data: {\"usage\":{\"prompt_tokens\":\"x\"}}\n\ndata: {" + usage + "}\n\n", nil, true, profiles.Usage{}, false, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := tc.profile
@@ -136,13 +144,14 @@ func TestScannerMemory(t *testing.T) {
 func FuzzUsage(f *testing.F) {
 	f.Add(`{"usage":{"prompt_tokens":7,"completion_tokens":3}}`, false, 3)
 	f.Add("data: {\"usage\":{\"prompt_tokens\":-1}}\r\n\r\ndata: [DONE]\n\n", true, 1)
-	f.Add(`{"usage":{"prompt_tokens":1e99,"total_tokens":9007199254740991,"x":"\\\""}}`, false, 5)
+	f.Add(`[{"usageMetadata":{"promptTokenCount":8,"thoughtsTokenCount":2}},{"a":"]}\\\"["}]`, false, 9)
+	f.Add(`{"num_segments":"3","usage":{"prompt_tokens":1e99,"total_tokens":9007199254740991,"x":"\\\""}}`, false, 5)
 	f.Fuzz(func(t *testing.T, body string, stream bool, cut int) {
 		kind := "application/json"
 		if stream {
 			kind = "text/event-stream"
 		}
-		for _, p := range []*profiles.Profile{profiles.OpenAI(), profiles.Anthropic()} {
+		for _, p := range profiles.Builtin() {
 			whole, pieces := p.Scan(answer(kind)), p.Scan(answer(kind))
 			io.WriteString(whole, body)
 			at := int(uint(cut) % uint(len(body)+1))

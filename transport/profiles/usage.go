@@ -2,6 +2,7 @@ package profiles
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -13,8 +14,8 @@ type Usage struct {
 	// was generated, reasoning included.
 	Input, Cached, Output int64
 
-	// Units are counts in other units, from UsageFunc. They may name "tokens"
-	// too. Nil is none.
+	// Units are counts in other units, from UsageFunc or UsageFields.Units. They
+	// name "tokens" too if these were counted beside them. Nil is none.
 	Units map[string]int64
 }
 
@@ -26,7 +27,7 @@ func (u Usage) Cost() map[string]int64 {
 	return map[string]int64{"tokens": u.Input + u.Output}
 }
 
-// UsageFields says where an answer counts its tokens. The zero UsageFields is
+// UsageFields says where an answer counts what the call took. The zero UsageFields is
 // nowhere. The fields below At are relative to it, and the first one present
 // counts.
 type UsageFields struct {
@@ -39,8 +40,14 @@ type UsageFields struct {
 	Input, Output, Total []string
 
 	// Cached is the part of the input that was read from a cache. Beside lists
-	// counts that Input leaves out and the whole prompt includes.
-	Cached, Beside []string
+	// counts that Input leaves out and the whole prompt includes. Thoughts lists
+	// counts that Output leaves out and all that was generated includes.
+	Cached, Beside, Thoughts []string
+
+	// Units are counts in other units than tokens: their paths in the answer, by
+	// unit. A count may be a string. A zero says that the vendor has not counted
+	// yet.
+	Units map[string]string
 }
 
 // tally gathers the counts of one answer. Vendors repeat counts in a stream as
@@ -49,6 +56,7 @@ type tally struct {
 	fields *UsageFields
 	paths  []string
 	counts map[string]int64 // by path below At
+	units  map[string]int64 // by unit
 	broken bool             // one of the values was no count, so none is to be trusted
 }
 
@@ -57,19 +65,31 @@ type tally struct {
 const maxTokens = 1e9
 
 func (f *UsageFields) tally() *tally {
-	t := &tally{fields: f, counts: map[string]int64{}}
+	t := &tally{fields: f, counts: map[string]int64{}, units: map[string]int64{}}
 	for _, at := range f.At {
-		for _, field := range slices.Concat(f.Input, f.Output, f.Total, f.Cached, f.Beside) {
+		for _, field := range slices.Concat(f.Input, f.Output, f.Total, f.Cached, f.Beside, f.Thoughts) {
 			t.paths = append(t.paths, at+"."+field)
 		}
+	}
+	for _, path := range f.Units {
+		t.paths = append(t.paths, path)
 	}
 	return t
 }
 
 // count takes one value of the answer.
-func (t *tally) count(path, value string) {
+func (t *tally) count(path, value string, k kind) {
 	n, ok := whole(value)
-	if !ok || n > maxTokens {
+	ok = ok && n <= maxTokens
+	for unit, at := range t.fields.Units {
+		if path == at {
+			if ok && n > 0 {
+				t.units[unit] = n
+			}
+			return
+		}
+	}
+	if !ok || k != literal {
 		t.broken = true
 		return
 	}
@@ -90,28 +110,58 @@ func (t *tally) first(fields []string) (int64, bool) {
 	return 0, false
 }
 
-// usage returns what was counted, or false if that is nothing, or if a value was
-// negative, a fraction, or too large to be true.
+// usage returns what was counted, or false if that is nothing. Tokens count
+// nothing if one of their values was negative, a fraction, no number, or too
+// large to be true, and if all are zero: no call takes none, so the vendor did
+// not count.
 func (t *tally) usage() (Usage, bool) {
+	u, ok := t.tokens()
+	if len(t.units) > 0 {
+		u.Units = maps.Clone(t.units)
+		if ok {
+			u.Units["tokens"] = u.Input + u.Output
+		}
+	}
+	return u, ok || u.Units != nil
+}
+
+func (t *tally) tokens() (Usage, bool) {
 	input, hasInput := t.first(t.fields.Input)
-	output, hasOutput := t.first(t.fields.Output)
+	output, _ := t.first(t.fields.Output)
 	cached, _ := t.first(t.fields.Cached)
 	for _, f := range t.fields.Beside {
 		input += t.counts[f]
 	}
-	if total, ok := t.first(t.fields.Total); ok && total > input && hasInput {
-		output, hasOutput = max(output, total-input), true
+	for _, f := range t.fields.Thoughts {
+		output += t.counts[f]
 	}
-	if t.broken || !hasInput && !hasOutput {
+	if total, ok := t.first(t.fields.Total); ok && total > input && hasInput {
+		output = max(output, total-input)
+	}
+	if t.broken || input+output == 0 {
 		return Usage{}, false
 	}
 	return Usage{Input: input, Cached: cached, Output: output}, true
 }
 
 // mentions reports whether doc may hold one of the objects with counts. It is a
-// cheap test before a document is read in full.
+// cheap test before a document is read in full: OpenAI sends "usage":null in
+// every event but the last.
 func (f *UsageFields) mentions(doc []byte) bool {
-	return slices.ContainsFunc(f.At, func(at string) bool { return bytes.Contains(doc, quoted(at)) })
+	found := func(path string) bool {
+		key, rest := quoted(path), doc
+		for {
+			_, after, ok := bytes.Cut(rest, key)
+			if !ok {
+				return false
+			}
+			if !bytes.HasPrefix(bytes.TrimLeft(after, ": \t"), []byte("null")) {
+				return true
+			}
+			rest = after
+		}
+	}
+	return slices.ContainsFunc(f.At, found) || slices.ContainsFunc(slices.Collect(maps.Values(f.Units)), found)
 }
 
 // quoted returns the last key of a path as JSON spells it. Inside of a JSON
