@@ -31,6 +31,8 @@ type Op struct {
 	On       string // Hold, Answered, Freed, Resume, Look: the scope they are about
 	Rows     []Row
 	Share    float64 // Take, Ask
+	ModelTag int64   // Take, Ask: the model's scope as a number, see [Tag]
+	KeyRows  int     // Take, Ask: how many of the rows, the first ones, are limits of the key
 	Patience int64   // Take, Ask: the longest wait
 	ID       int64   // Ask, Leave: the place in line
 	At       int64   // Adjust: when it was charged; Charge: when to charge

@@ -106,7 +106,7 @@ func (e *encoder) op(o *Op) {
 	var a [8]float64
 	switch o.Kind {
 	case Take, Ask, Leave, Adjust, Charge:
-		a = [8]float64{o.Share, float64(o.Patience), float64(o.ID)}
+		a = [8]float64{o.Share, float64(o.Patience), float64(o.ID), float64(o.ModelTag), float64(o.KeyRows)}
 		if o.Kind == Adjust || o.Kind == Charge {
 			a[2] = float64(o.At)
 		}

@@ -12,8 +12,8 @@
 -- ARGV[2] the operations: '<ddddd' kind, key's scope, model's scope, line, number of limits; '<dddddddd' operands a to h (below);
 --         then a limit each '<ddddddd' tape, tag, window, ceiling, amount, burst (-1 Fixed, 0 Sliding), cost;
 --         and behind a Fixed one '<dddd' offset of its time zone, when that changes, offset from then on, margin.
---           1 take    a share, b longest wait          5 hold      a scope, b length, c longest rung (0: no ladder), d calm,
---           2 ask     a share, b longest wait, c id                e one call first, f generation, g rule, h why
+--           1 take    a share, b longest wait, d model, 5 hold      a scope, b length, c longest rung (0: no ladder), d calm,
+--                     e how many limits are the key's               e one call first, f generation, g rule, h why
 --           3 leave   c id                             6 answered  a scope, f generation: its probe got through
 --           4 adjust  c when it was charged            7 freed     a scope, f generation: its probe learned nothing
 --                                                      8 resume    a scope
@@ -34,7 +34,7 @@ if now == 0 then
 end
 local HOUR, MINUTE, GRACE = 3600000000, 60000000, 2000000
 local EXACTLY = 9007199254740991 -- the largest whole number that all parts keep exactly
-local SLOTS, EXACT = 56, 16 -- a tape of fewer than EXACT entries is exact; a longer one merges what goes in the same 1/56 of a window
+local SLOTS, EXACT = 112, 16 -- a tape of fewer than EXACT entries is exact; a longer one merges what goes in the same 1/112 of a window
 
 local function set(i, value, life) call('SET', KEYS[i], value, 'PX', string.format('%.0f', floor(life / 1000) + 1)) end
 
@@ -79,6 +79,7 @@ end
 -- Lines. An entry whose owner did not ask when its time came is gone; the owner comes back in by its id, in order.
 local lines = {}
 local function tally(q, e, sign)
+  q.mixed = q.mixed or e.model ~= q[1].model
   local w = q.waiting[e.share] or {}
   q.waiting[e.share] = w
   for tag, units in pairs(e.cost) do w[tag] = (w[tag] or 0) + sign * units end
@@ -91,7 +92,7 @@ local function line(i)
   local v, pos = call('GET', KEYS[i]), 1
   while v and pos <= #v do
     local e, n = {cost = {}}, 0
-    e.id, e.share, e.told, n, pos = U('<dddd', v, pos)
+    e.id, e.share, e.told, e.model, e.by, n, pos = U('<dddddd', v, pos)
     for _ = 1, n do
       local tag, units
       tag, units, pos = U('<dd', v, pos)
@@ -114,14 +115,30 @@ local function find(q, id) -- where id stands, or would stand; and whether it do
 end
 local function leave(q, id)
   local j, there = find(q, id)
-  if there then tally(q, table.remove(q, j), -1) end
+  if there then
+    tally(q, q[j], -1)
+    table.remove(q, j)
+  end
   return there
 end
 
--- ahead sums the units of those who go before a call: everyone of a larger share, and of its own share those who came first.
-local function ahead(q, tag, share, id)
+-- before: does a waiting call e go before call c on a limit? Everyone of a larger share does, and of its own share those
+-- who came first. One of another model (they meet under a limit of the key) counts when it waits for this very limit, or
+-- when its time has come: it must not keep others from room that it cannot use yet.
+local function before(e, c, tag)
+  return (e.share > c.share or e.share == c.share and e.id < c.id) and (e.model == c.model or e.by == tag or e.told <= c.open)
+end
+
+-- ahead sums the units of those who go before a call.
+local function ahead(q, tag, c)
   if #q == 0 then return 0 end
-  local newest, n = id > q[#q].id, 0
+  local share, id, newest, n = c.share, c.id, c.id > q[#q].id, 0
+  if q.mixed or q[1].model ~= c.model then
+    for j = 1, #q do
+      if before(q[j], c, tag) then n = n + (q[j].cost[tag] or 0) end
+    end
+    return n
+  end
   for s, w in pairs(q.waiting) do
     if s > share or (s == share and newest) then n = n + (w[tag] or 0) end
   end
@@ -171,8 +188,9 @@ local function boundary(r, at)
   if at < r.change and b >= r.change then b = max(r.change, e - r.off2) end -- a midnight that is skipped ends with the skip
   return b
 end
+local function used(t, r, x) return (r.burst >= 0 or t.T >= number(r, x)) and t.sum or 0 end
 local function fixed(t, r, x, front)
-  if (t.T >= number(r, x) and t.sum or 0) + (r.cost - r.ceiling) + front > 0 then
+  if used(t, r, x) + (r.cost - r.ceiling) + front > 0 then
     x = boundary(r, x) + max(0, ceil((front + r.cost) / r.ceiling) - 1) * r.W
   end
   if r.margin > 0 then
@@ -185,7 +203,7 @@ end
 
 -- freed forecasts when need units will have left the window: those that went leave a window after they went, oldest
 -- first; then those ahead, a window after their own times.
-local function freed(t, r, need, q, share, id)
+local function freed(t, r, need, q, c)
   for pos = t.pos, #t.v, 16 do
     local at, units = U('<dd', t.v, pos)
     need = need - units
@@ -197,7 +215,7 @@ local function freed(t, r, need, q, share, id)
   if need <= 0 then return last + r.W end
   for j = 1, #q do
     local e = q[j]
-    if e.share > share or (e.share == share and e.id < id) then
+    if before(e, c, r.tag) then
       need, last = need - (e.cost[r.tag] or 0), max(last, e.told)
       if need <= 0 then break end
     end
@@ -205,22 +223,24 @@ local function freed(t, r, need, q, share, id)
   return max(last, now) + r.W
 end
 
--- room returns the earliest time from x on at which the limit has room for the call behind those ahead of it.
--- Until ramp (a pause has just ended) every limit is a bucket with a burst of a tenth.
-local function room(t, r, x, q, share, id, ramp)
-  local front = ahead(q, r.tag, share, id)
-  if r.burst < 0 then return fixed(t, r, x, front) end
+-- room returns the earliest time from c.open on at which the limit has room for call c behind those ahead of it, and how
+-- early it may be granted. Until ramp (a pause has just ended) every limit is a bucket with a burst of a tenth.
+local function room(t, r, q, c, ramp)
+  local x, front, early = c.open, ahead(q, r.tag, c), lead
+  if r.burst < 0 then return fixed(t, r, x, front), 0 end
+  if t.sum + r.cost > EXACTLY then early = 0 end -- what leaves the window by then is still in the sum
   local y = x
   local need = t.sum + (r.cost - r.ceiling) + front -- in the order that stays exact
-  if need > 0 then y = max(x, freed(t, r, need, q, share, id)) end
+  if need > 0 then y = max(x, freed(t, r, need, q, c)) end
   if r.burst > 0 or x < ramp then
+    if front > 0 then early = 0 end -- a meter has no place left for those who are overtaken
     local burst = r.burst > 0 and r.burst or r.amount
     if x < ramp then burst = min(burst, max(1, floor(r.amount / 10))) end
     local at = max(t.meter, x) + (front + r.cost - max(burst, r.cost)) * r.W / r.amount
     if r.burst == 0 then at = min(at, ramp) end
     y = max(y, ceil(at))
   end
-  return y
+  return y, early
 end
 
 -- change adds units to the entry that holds at, the first one not before it (behind the older ones: the newest), never
@@ -263,9 +283,9 @@ local function charge(t, r, x, metered)
     t.a = t.a + r.cost -- counted until later than needed, never less
   else
     if t.T > 0 then t.v = (#t.v < HEAD and string.rep('\0', HEAD) or t.v) .. P('<dd', t.T, t.a) end
-    t.a = r.cost
+    t.a, t.whole = r.cost, true
   end
-  t.T, t.sum, t.whole, t.dirty = x, t.sum + r.cost, true, true
+  t.T, t.sum, t.dirty = x, t.sum + r.cost, true
 end
 
 -- adjust changes what was charged at at, never below zero and never in a window that is over.
@@ -293,16 +313,19 @@ local function adjust(t, r, at)
 end
 
 -- decide is the heart: when may this call go? Then it goes, stands in line, or is refused and leaves no trace.
-local function decide(K, M, q, rows, share, patience, id)
-  local open = max(now, K.till, M.till)
-  local x, by, early = open, K.till >= M.till and -2 or -1, lead
-  local mine = id > 0 and id or max(now, #q > 0 and q[#q].id + 1 or 0)
+local function decide(K, M, q, rows, share, patience, id, model, ofKey)
+  local held = max(K.till, M.till)
+  -- a limit is a ramp for a window, a minute at most, after the end of a pause of its own scope
+  local function ramp(j) return (j <= ofKey and K.till or held) + min(rows[j].W, MINUTE) end
+  local c = {id = id > 0 and id or max(now, #q > 0 and q[#q].id + 1 or 0), share = share, model = model, open = max(now, held)}
+  local x, by, early = c.open, K.till >= M.till and -2 or -1, lead
   for j = 1, #rows do
     local r = rows[j]
-    local t = tape(r)
-    local y = room(t, r, open, q, share, mine, max(K.till, M.till) + min(r.W, MINUTE))
-    if y > x then x, by = y, j end
-    if r.burst < 0 or t.sum + r.cost > EXACTLY then early = 0 end -- what leaves the window by then is still in the sum
+    if r.cost > 0 then
+      local y, e = room(tape(r), r, q, c, ramp(j))
+      if y > x then x, by = y, j end
+      early = min(early, e)
+    end
   end
   if id > 0 then leave(q, id) end
   local wait = x - now
@@ -310,18 +333,18 @@ local function decide(K, M, q, rows, share, patience, id)
     local probe = 0
     for j = 1, #rows do
       local r = rows[j]
-      charge(tape(r), r, x, r.burst > 0 or x < max(K.till, M.till) + min(r.W, MINUTE))
+      charge(tape(r), r, x, r.burst > 0 or x < ramp(j))
     end
     if M.phase > 0 then probe = 2; turn(M, 2, x + lease) end
     if K.phase > 0 then probe = probe + 1; turn(K, 2, x + lease) end
     return 1, wait, x, probe
   end
   if wait > patience then return 0, wait, 0, by end
-  local e = {id = mine, share = share, told = x, cost = {}}
-  for j = 1, #rows do e.cost[rows[j].tag] = rows[j].cost end
-  table.insert(q, (find(q, mine)), e)
-  tally(q, e, 1)
-  return 2, wait, mine, by
+  c.told, c.by, c.cost = x, by > 0 and rows[by].tag or 0, {}
+  for j = 1, #rows do c.cost[rows[j].tag] = rows[j].cost end
+  table.insert(q, (find(q, c.id)), c)
+  tally(q, c, 1)
+  return 2, wait, c.id, by
 end
 
 local out, pos = {}, 1
@@ -338,19 +361,23 @@ for op = 1, count do
   end
   local K, M, status, wait, at, by = scope(k), scope(m), 0, 0, 0, 0
   if kind <= 2 then
-    status, wait, at, by = decide(K, M, line(l), rows, a, b, kind == 2 and c or 0)
+    status, wait, at, by = decide(K, M, line(l), rows, a, b, kind == 2 and c or 0, d, e)
   elseif kind == 3 then
     status = leave(line(l), c) and 1 or 0
   elseif kind == 4 then
     for j = 1, n do status = max(status, adjust(tape(rows[j]), rows[j], c)) end
   elseif kind == 10 then
-    for j = 1, n do charge(tape(rows[j]), rows[j], max(now, c), rows[j].burst > 0) end
+    for j = 1, n do
+      local r, t = rows[j], tape(rows[j])
+      local x = max(now, c)
+      r.cost = min(r.cost, EXACTLY - used(t, r, x))
+      charge(t, r, x, r.burst > 0)
+    end
     status = 1
   elseif kind == 9 then
     local s = scope(a)
     if n > 0 then
-      local r, t = rows[1], tape(rows[1])
-      if r.burst >= 0 or t.T >= number(r, now) then at = t.sum end
+      at = used(tape(rows[1]), rows[1], now)
     end
     out[op] = P('<dddddd', s.phase, max(0, s.till - now), at, s.why, #line(l), s.gen)
   else
@@ -379,7 +406,7 @@ for i, q in pairs(lines) do
     for j = 1, #q do
       local e, costs, n = q[j], '', 0
       for tag, units in pairs(e.cost) do costs, n = costs .. P('<dd', tag, units), n + 1 end
-      v[j], last = P('<dddd', e.id, e.share, e.told, n) .. costs, max(last, e.told)
+      v[j], last = P('<dddddd', e.id, e.share, e.told, e.model, e.by, n) .. costs, max(last, e.told)
     end
     set(i, table.concat(v), last - now + 10000000)
   end

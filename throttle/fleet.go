@@ -95,6 +95,7 @@ func (l *Limiter) announce() {
 		for _, g := range l.allGroups() {
 			report, inUse := g.tally.report(time.Now())
 			if !inUse && !leaving {
+				l.forget(g)
 				continue
 			}
 			busy = true
@@ -112,6 +113,18 @@ func (l *Limiter) announce() {
 			l.mu.Unlock()
 			return
 		}
+	}
+}
+
+// forget drops the group of a key that is out of use, so that keys that rotate
+// do not pile up. One that comes back gets a new group.
+func (l *Limiter) forget(g *group) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.flight == nil && len(g.queue) == 0 && len(g.rooms) == 0 {
+		delete(l.groups, g.key)
 	}
 }
 

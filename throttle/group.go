@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -102,12 +103,29 @@ func (g *group) start() {
 	n := min(len(g.queue), maxBatch)
 	f := &flight{riders: slices.Clone(g.queue[:n])}
 	g.queue = slices.Delete(g.queue, 0, n)
+	inTurn(f.riders)
 	for _, r := range f.riders {
 		r.flight = f
 	}
 	g.flight = f
 	g.l.pending.begin()
 	go g.fly(f)
+}
+
+// inTurn puts those who ask again into the order in which they stand in line,
+// and leaves everyone else where they are.
+func inTurn(riders []*rider) {
+	var at []int
+	var asks []*rider
+	for i, r := range riders {
+		if r.op.Kind == lua.Ask {
+			at, asks = append(at, i), append(asks, r)
+		}
+	}
+	slices.SortStableFunc(asks, func(a, b *rider) int { return cmp.Compare(a.op.ID, b.op.ID) })
+	for i, r := range asks {
+		riders[at[i]] = r
+	}
 }
 
 // fly makes one call of the script and hands out its answers.

@@ -26,6 +26,7 @@ type sent struct {
 	model   int
 	id      int64 // its place in line while it waits
 	told    int64 // when it asks again
+	place   int64 // when the store said it would go
 	at      int64 // when it was charged, once it went
 	a       lua.Answer
 	waiting bool
@@ -45,6 +46,7 @@ type history struct {
 	models [][]lua.Row // the rows of each model, costs and ceilings to be filled in
 	now    int64
 	calls  []*sent
+	ofKey  int              // limits of the key
 	ups    bool             // settle above the estimate too: windows may then be fuller than the limit
 	till   map[string]int64 // until when each scope is closed
 	exact  bool             // tapes that never merge: times are checked to the microsecond
@@ -89,11 +91,15 @@ func (h *history) used(tape string, r lua.Row, x int64) (n int64) {
 // reserved is what those who go before the call wait for.
 func (h *history) reserved(c *sent, tape string) (n int64) {
 	for _, w := range h.calls {
-		if w == c || !w.waiting || w.told+lineGrace < h.now || w.op.Line != c.op.Line {
+		if w == c || !w.waiting || w.place+lineGrace < h.now || w.op.Line != c.op.Line {
 			continue
 		}
 		if w.op.Share > c.op.Share || w.op.Share == c.op.Share && (w.id < c.id || c.id == 0) {
 			for _, r := range w.op.Rows {
+				other := w.model != c.model && w.place > max(h.now, h.till[c.op.Key], h.till[c.op.Model])
+				if other && (w.a.By <= 0 || w.op.Rows[w.a.By-1].Tape != tape) {
+					continue // it waits for something else, and its time has not come
+				}
 				if r.Tape == tape {
 					n += r.Cost
 				}
@@ -140,7 +146,7 @@ func (h *history) ask(c *sent, kind lua.Kind, patience int64) {
 		if kind == lua.Take {
 			h.n.waited++
 		}
-		c.waiting, c.id, c.told = true, a.At, h.now+a.Wait
+		c.waiting, c.id, c.told, c.place = true, a.At, h.now+a.Wait, h.now+a.Wait
 	default:
 		c.waiting = false
 		h.n.refused++
@@ -191,7 +197,7 @@ func (h *history) pick(ok func(*sent) bool) *sent {
 func (h *history) take() {
 	m := h.r.IntN(len(h.models))
 	share := []float64{1, 1, 1, 0.8, 0.6}[h.r.IntN(5)]
-	c := &sent{model: m, op: lua.Op{Key: h.names.Key(), Model: h.names.Model(fmt.Sprint(m)), Share: share}}
+	c := &sent{model: m, op: lua.Op{Key: h.names.Key(), Model: h.names.Model(fmt.Sprint(m)), Share: share, ModelTag: int64(m + 1), KeyRows: h.ofKey}}
 	c.op.Line = h.names.Line(h.names.Key())
 	for _, r := range h.models[m] {
 		r.Cost = 1
@@ -247,7 +253,7 @@ func (h *history) charge() {
 	op.Rows = slices.Clone(op.Rows)
 	for i, r := range op.Rows {
 		op.Rows[i].Cost = min(r.Cost, r.Amount-h.used(r.Tape, r, h.now))
-		if r.Burst > 0 || op.Rows[i].Cost <= 0 {
+		if r.Burst > 0 || op.Rows[i].Cost <= 0 || r.Amount > MaxAmount/2 { // there the store charges what it can count
 			return
 		}
 	}
@@ -419,7 +425,7 @@ func TestHistories(t *testing.T) {
 		}
 		var key []lua.Row
 		if seed%3 == 1 {
-			key = h.limits(h.names.Key(), 1)
+			key, h.ofKey = h.limits(h.names.Key(), 1), 1
 		}
 		shortest := int64(86400 * second)
 		for m := range 1 + h.r.IntN(2) {

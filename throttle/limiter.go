@@ -26,11 +26,12 @@ type Limiter struct {
 	store  store
 	log    *slog.Logger
 
-	mu      sync.Mutex
-	groups  map[string]*group // by fingerprint
-	targets map[[2]string]*target
-	unknown map[string]struct{} // models without limits that were warned about
-	beating bool
+	mu        sync.Mutex
+	groups    map[string]*group // by fingerprint
+	targets   map[[2]string]*target
+	strangers map[string]struct{} // models that Models does not name, see maxStrangers
+	unknown   map[string]struct{} // those without limits that were warned about
+	beating   bool
 
 	strays  atomic.Int32 // calls of the store that are out beyond their time
 	outage  outage
@@ -39,8 +40,8 @@ type Limiter struct {
 	close   sync.Once
 }
 
-// maxNames bounds the models, and the keys, that a limiter remembers. Names
-// beyond it cost a little time, not memory.
+// maxNames bounds the names of models that a limiter remembers the limits of.
+// Names beyond it cost a little time, not memory.
 const maxNames = 4096
 
 // New returns a limiter. It does not connect; a wrong configuration is an
@@ -70,7 +71,7 @@ func New(c Config) (*Limiter, error) {
 	}
 	l := &Limiter{
 		config: c, log: c.Logger,
-		groups: map[string]*group{}, targets: map[[2]string]*target{}, unknown: map[string]struct{}{},
+		groups: map[string]*group{}, targets: map[[2]string]*target{}, strangers: map[string]struct{}{}, unknown: map[string]struct{}{},
 		closed: make(chan struct{}),
 	}
 	l.outage.memory, l.outage.groups, l.outage.debts = NewMemory(), map[string]*group{}, map[string]*debt{}

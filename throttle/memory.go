@@ -136,7 +136,10 @@ func (t *turn) do(o *lua.Op) lua.Answer {
 		}
 	case lua.Charge:
 		for i := range o.Rows {
-			t.keep(&o.Rows[i]).charge(&o.Rows[i], max(t.now, o.At), o.Rows[i].Burst > 0, t.now)
+			r := o.Rows[i]
+			tape, x := t.keep(&r), max(t.now, o.At)
+			r.Cost = min(r.Cost, MaxAmount-tape.used(&r, x))
+			tape.charge(&r, x, r.Burst > 0, t.now)
 		}
 		a.Status = lua.Go
 	case lua.Look:
@@ -184,7 +187,6 @@ func (t *turn) admit(o *lua.Op, id int64) lua.Answer {
 	key, model := t.scope(o.Key), t.scope(o.Model)
 	q := t.line(o.Line)
 	held := max(key.Till, model.Till)
-	open := max(t.now, held)
 	a := lua.Answer{By: lua.ByModel, KeyGen: key.Gen, ModelGen: model.Gen}
 	if key.Till >= model.Till {
 		a.By = lua.ByKey
@@ -192,16 +194,26 @@ func (t *turn) admit(o *lua.Op, id int64) lua.Answer {
 	if id == 0 {
 		id = q.next(t.now)
 	}
-	x, early := open, t.lead
+	c := &waiting{id: id, share: o.Share, model: o.ModelTag, open: max(t.now, held)}
+	// A limit is a ramp for a window, a minute at most, after the end of a pause of its own scope.
+	ramp := func(i int) int64 {
+		end := held
+		if i < o.KeyRows {
+			end = key.Till
+		}
+		return end + min(o.Rows[i].Window, rampLongest)
+	}
+	x, early := c.open, t.lead
 	for i := range o.Rows {
 		r := &o.Rows[i]
-		tape := t.tape(r)
-		if y := tape.room(r, open, t.now, q, o.Share, id, held+min(r.Window, rampLongest)); y > x {
+		if r.Cost == 0 {
+			continue
+		}
+		y, e := t.room(r, q, c, ramp(i))
+		if y > x {
 			x, a.By = y, int64(i+1)
 		}
-		if r.Burst < 0 || tape.sum+r.Cost > MaxAmount { // what leaves the window by then is still in the sum
-			early = 0
-		}
+		early = min(early, e)
 	}
 	if o.Kind == lua.Ask {
 		q.leave(id)
@@ -212,7 +224,7 @@ func (t *turn) admit(o *lua.Op, id int64) lua.Answer {
 		a.Status, a.At, a.By = lua.Go, x, 0
 		for i := range o.Rows {
 			r := &o.Rows[i]
-			t.keep(r).charge(r, x, r.Burst > 0 || x < held+min(r.Window, rampLongest), t.now)
+			t.keep(r).charge(r, x, r.Burst > 0 || x < ramp(i), t.now)
 		}
 		if model.Take(x, t.lease, t.now) {
 			t.setScope(o.Model, model)
@@ -228,7 +240,11 @@ func (t *turn) admit(o *lua.Op, id int64) lua.Answer {
 	default:
 		a.Status, a.At = lua.InLine, id
 		t.lines[o.Line] = q
-		q.join(&waiting{id: id, share: o.Share, told: x, rows: slices.Clone(o.Rows)}, t.now)
+		c.told, c.rows = x, slices.Clone(o.Rows)
+		if a.By > 0 {
+			c.by = o.Rows[a.By-1].Tag
+		}
+		q.join(c, t.now)
 	}
 	return a
 }
@@ -239,10 +255,15 @@ type memLine struct {
 	expires int64
 }
 
+// waiting is a call that waits, or one that is being decided.
 type waiting struct {
-	id, told int64
-	share    float64
-	rows     []lua.Row
+	id    int64
+	share float64
+	model int64 // a tag
+	open  int64 // when its scopes are open, or now
+	told  int64 // its forecast
+	by    int64 // tag of the limit that it waits for; 0 is a pause
+	rows  []lua.Row
 }
 
 func (w *waiting) cost(tag int64) int64 {
@@ -254,10 +275,13 @@ func (w *waiting) cost(tag int64) int64 {
 	return 0
 }
 
-// before says whether w goes before a call: its share is larger, or it is of
-// the same share and came first.
-func (w *waiting) before(share float64, id int64) bool {
-	return w.share > share || w.share == share && w.id < id
+// before says whether w goes before c on a limit: its share is larger, or it is
+// of the same share and came first. A call of another model (they meet under a
+// limit of the key) counts when it waits for this very limit, or when its time
+// has come: it must not keep others from room that it cannot use yet.
+func (w *waiting) before(c *waiting, tag int64) bool {
+	return (w.share > c.share || w.share == c.share && w.id < c.id) &&
+		(w.model == c.model || w.by == tag || w.told <= c.open)
 }
 
 // line returns the line without those who are gone; it is kept once someone joins.
@@ -300,10 +324,10 @@ func (q *memLine) join(w *waiting, now int64) {
 }
 
 // ahead sums the units of those who go before a call.
-func (q *memLine) ahead(tag int64, share float64, id int64) int64 {
+func (q *memLine) ahead(tag int64, c *waiting) int64 {
 	var n int64
 	for _, w := range q.calls {
-		if w.before(share, id) {
+		if w.before(c, tag) {
 			n = sum(n, w.cost(tag))
 		}
 	}

@@ -39,8 +39,27 @@ type Call struct {
 	MaxWait time.Duration
 }
 
-// NoModel is the name of the model of a call that has none.
-const NoModel = "-"
+// Names of models that no vendor has.
+const (
+	NoModel    = "-" // of a call that has none
+	OtherModel = "+" // of all models that Models does not name, beyond the first thousand
+)
+
+// maxStrangers is how many models that Models does not name have a budget of
+// their own: names that come from outside must not fill the store.
+const maxStrangers = 1000
+
+// stranger returns the name itself, or OtherModel once there are too many. l.mu
+// is held.
+func (l *Limiter) stranger(model string) string {
+	if _, known := l.strangers[model]; !known {
+		if len(l.strangers) >= maxStrangers {
+			return OtherModel
+		}
+		l.strangers[model] = struct{}{}
+	}
+	return model
+}
 
 // target is one model of one key: its names in the store and its limits, laid
 // out for each lane that calls it. It is safe for concurrent use.
@@ -48,6 +67,7 @@ type target struct {
 	key, model string // fingerprint; name after aliases
 	names      lua.Names
 	scope      string
+	tag        int64 // of scope
 	line       string
 	limits     []boundLimit
 	limited    bool     // a limit of Models or Default applies
@@ -63,6 +83,7 @@ type boundLimit struct {
 // layout is what a call of one lane to a target takes: a row for each limit,
 // the cost still missing.
 type layout struct {
+	ofKey  int // how many of the rows, the first ones, are limits of the key
 	rows   []lua.Row
 	limits []Limit // of each row
 	names  []string
@@ -76,16 +97,17 @@ func (l *Limiter) newTarget(key, model string) *target {
 	if to, ok := match(l.config.Aliases, model); ok {
 		model = to
 	}
-	t := &target{key: key, model: model, names: lua.NewNames(l.config.Prefix, key)}
-	t.scope = t.names.Model(model)
-	t.line = t.names.Line(t.scope)
-	for _, limit := range l.config.Key {
-		t.limits = append(t.limits, boundLimit{limit, t.names.Key()})
-		t.line = t.names.Line(t.names.Key()) // models that share a limit share a line
-	}
 	limits, ok := match(l.config.Models, model)
 	if !ok {
 		limits, ok = l.config.Default, len(l.config.Default) > 0
+		model = l.stranger(model)
+	}
+	t := &target{key: key, model: model, names: lua.NewNames(l.config.Prefix, key)}
+	t.scope = t.names.Model(model)
+	t.tag, t.line = lua.Tag(t.scope), t.names.Line(t.scope)
+	for _, limit := range l.config.Key {
+		t.limits = append(t.limits, boundLimit{limit, t.names.Key()})
+		t.line = t.names.Line(t.names.Key()) // models that share a limit share a line
 	}
 	t.limited = ok
 	for _, limit := range limits {
@@ -104,6 +126,9 @@ func (t *target) layout(lane lanes.Lane) *layout {
 		y.rows = append(y.rows, b.row(t.names, lane))
 		y.limits = append(y.limits, b.Limit)
 		y.names = append(y.names, name)
+		if b.scope != t.scope {
+			y.ofKey++
+		}
 	}
 	for _, b := range t.limits {
 		if b.Lane != "" && b.Lane != lane.Name {
@@ -201,16 +226,13 @@ func (l *Limiter) plan(t *target, c Call) (*plan, error) {
 	}
 	y := t.layout(lane)
 	p := &plan{target: t, lane: lane, units: make([]string, 0, len(y.rows)), names: make([]string, 0, len(y.rows)), op: lua.Op{
-		Kind: lua.Take, Key: t.names.Key(), Model: t.scope, Line: t.line, Share: lane.Share,
+		Kind: lua.Take, Key: t.names.Key(), Model: t.scope, Line: t.line, Share: lane.Share, ModelTag: t.tag, KeyRows: y.ofKey,
 		Rows: make([]lua.Row, 0, len(y.rows)),
 	}}
 	for i, r := range y.rows {
 		cost, named := c.Cost[y.limits[i].Unit]
 		if !named {
 			return nil, fmt.Errorf("%w: Cost: does not name %q, which %s limits", ErrInvalid, y.limits[i].Unit, y.names[i])
-		}
-		if cost == 0 {
-			continue
 		}
 		r.Cost = cost
 		if r.Burst < 0 {

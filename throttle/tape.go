@@ -22,8 +22,8 @@ type memTape struct {
 type entry struct{ at, units int64 }
 
 const (
-	slots = 56 // a tape of many entries merges what goes in the same 1/56 of its window
-	exact = 16 // a tape of fewer older entries does not merge
+	slots = 112 // a tape of many entries merges what goes in the same 1/112 of its window
+	exact = 16  // a tape of fewer older entries does not merge
 )
 
 // tape returns the tape of the row as it is now, an empty one if there is none.
@@ -70,19 +70,25 @@ func slotOf(r *lua.Row, at int64) float64 {
 	return math.Floor(float64(at) / (float64(r.Window) / slots))
 }
 
-// room returns the earliest time from x on at which the limit has room for the
-// call behind those ahead of it. Until ramp (a pause has just ended) every limit
-// is a bucket with a burst of a tenth.
-func (t *memTape) room(r *lua.Row, x, now int64, q *memLine, share float64, id, ramp int64) int64 {
-	front := q.ahead(r.Tag, share, id)
+// room returns the earliest time from c.open on at which the limit has room for
+// call c behind those ahead of it, and how early it may be granted. Until ramp
+// (a pause has just ended) every limit is a bucket with a burst of a tenth.
+func (t *turn) room(r *lua.Row, q *memLine, c *waiting, ramp int64) (y, early int64) {
+	tape, x, front := t.tape(r), c.open, q.ahead(r.Tag, c)
 	if r.Burst < 0 {
-		return t.roomFixed(r, x, front)
+		return tape.roomFixed(r, x, front), 0
 	}
-	y := x
-	if need := sum(t.sum, sum(front, r.Cost)) - r.Ceiling; need > 0 {
-		y = max(x, t.freed(r, need, now, q, share, id))
+	y, early = x, t.lead
+	if tape.sum+r.Cost > MaxAmount { // what leaves the window by then is still in the sum
+		early = 0
+	}
+	if need := sum(tape.sum, sum(front, r.Cost)) - r.Ceiling; need > 0 {
+		y = max(x, tape.freed(r, need, t.now, q, c))
 	}
 	if r.Burst > 0 || x < ramp {
+		if front > 0 { // a meter has no place left for those who are overtaken
+			early = 0
+		}
 		burst := r.Burst
 		if burst == 0 {
 			burst = r.Amount
@@ -90,19 +96,19 @@ func (t *memTape) room(r *lua.Row, x, now int64, q *memLine, share float64, id, 
 		if x < ramp {
 			burst = min(burst, max(1, r.Amount/10))
 		}
-		at := max(t.meter, float64(x)) + float64(float64(float64(front)+float64(r.Cost)-float64(max(burst, r.Cost)))*float64(r.Window)/float64(r.Amount))
+		at := max(tape.meter, float64(x)) + float64(float64(float64(front)+float64(r.Cost)-float64(max(burst, r.Cost)))*float64(r.Window)/float64(r.Amount))
 		if r.Burst == 0 {
 			at = min(at, float64(ramp))
 		}
 		y = max(y, int64(math.Ceil(at)))
 	}
-	return y
+	return y, early
 }
 
 // freed forecasts when need units will have left the window: those that went
 // leave a window after they went, oldest first; then those ahead, a window
 // after their own times.
-func (t *memTape) freed(r *lua.Row, need, now int64, q *memLine, share float64, id int64) int64 {
+func (t *memTape) freed(r *lua.Row, need, now int64, q *memLine, c *waiting) int64 {
 	var last int64
 	for i, e := range t.entries {
 		last = e.at
@@ -114,7 +120,7 @@ func (t *memTape) freed(r *lua.Row, need, now int64, q *memLine, share float64, 
 		}
 	}
 	for _, w := range q.calls {
-		if w.before(share, id) {
+		if w.before(c, r.Tag) {
 			last = max(last, w.told)
 			if need -= w.cost(r.Tag); need <= 0 {
 				break

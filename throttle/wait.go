@@ -63,6 +63,8 @@ func (p *plan) nap(a lua.Answer, wait time.Duration) time.Duration {
 		return wait + rand.N(wakeSpread)
 	case wait <= lead, slices.ContainsFunc(p.op.Rows, func(r lua.Row) bool { return r.Burst < 0 }):
 		return wait
+	case wait <= askEarly: // those ahead have not asked yet
+		return wait
 	}
 	return wait - askEarly
 }
