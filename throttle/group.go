@@ -61,7 +61,7 @@ type flight struct {
 // timeout in any case; what was admitted for a caller who left is given back.
 func (g *group) do(ctx context.Context, ops ...lua.Op) ([]lua.Answer, error) {
 	if !g.own && g.l.outage.down.Load() {
-		return nil, g.l.lost(g.l.outage.why())
+		return nil, &lostError{g.l.outage.why(), false}
 	}
 	riders := make([]*rider, len(ops))
 	g.mu.Lock()

@@ -3,7 +3,6 @@ package throttle
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -52,11 +51,20 @@ type debt struct {
 	spent memTape
 }
 
-// lost returns the error of a store that did not answer. The first one begins
-// an outage, unless it is the answer to this one call only.
+// lostError is the error of a store that did not answer. The cause is told, not
+// matched: an SDK must not take it for its own deadline.
+type lostError struct {
+	cause error
+	sent  bool // what was asked may have been done
+}
+
+func (e *lostError) Error() string        { return ErrStoreUnavailable.Error() + ": " + e.cause.Error() }
+func (e *lostError) Is(target error) bool { return target == ErrStoreUnavailable }
+
+// lost returns the error of a store that did not answer what was sent. The first
+// one begins an outage, unless it is the answer to this one call only.
 func (l *Limiter) lost(cause error) error {
-	// The cause is told, not matched: an SDK must not take it for its own deadline.
-	err := fmt.Errorf("%w: %v", ErrStoreUnavailable, cause)
+	err := &lostError{cause, true}
 	if onlyThisCall(cause) || !l.outage.begin(cause) {
 		return err
 	}
@@ -195,7 +203,11 @@ func (l *Limiter) alone(ctx context.Context, g *group, p *plan, patience time.Du
 		if err != nil {
 			return nil, err
 		}
-		l.owe(p)
+		// A call whose admission may have been charged before the store was lost
+		// is not charged again.
+		if lost := (*lostError)(nil); !errors.As(cause, &lost) || !lost.sent {
+			l.owe(p)
+		}
 		if len(rest) > 0 {
 			r.end() // a call larger than the part is not settled: its cost is spread over windows to come
 			own.spread(part, rest, r.answer.At)

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"time"
 
 	"github.com/headway-go/headway/fingerprint"
 	"github.com/headway-go/headway/pause"
@@ -16,9 +15,6 @@ import (
 )
 
 const (
-	// storeTime bounds what settling and reporting may hold up the caller.
-	storeTime = 250 * time.Millisecond
-
 	// defaultOutput is the output in tokens that is assumed for a request which
 	// does not bound it.
 	defaultOutput = 1024
@@ -190,11 +186,10 @@ func (c *call) report(v pause.Verdict) {
 }
 
 // tell runs one act of bookkeeping. It must not die with the caller's context
-// (S18), nor hold the caller up. A failure is the store's: the limiter makes it
-// visible, and the answer reaches the caller all the same.
+// (S18), and ends within the limiter's StoreTimeout. A failure is the store's:
+// the limiter makes it visible, and the answer reaches the caller all the same.
 func (c *call) tell(act string, do func(context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), storeTime)
-	defer cancel()
+	ctx := context.WithoutCancel(c.ctx)
 	if err := do(ctx); err != nil {
 		c.transport.log(ctx, "transport: bookkeeping failed", slog.String("act", act), slog.Any("error", err))
 	}

@@ -1,0 +1,5 @@
+//go:build race
+
+package headway_test
+
+const slack = 4
