@@ -130,10 +130,7 @@ func TestLadder(t *testing.T) {
 	at := int64(10_000)
 	step := func(wait, want int64) {
 		t.Helper()
-		at = s.Till + wait
-		if at < 10_000 {
-			at = 10_000
-		}
+		at = max(s.Till+wait, 10_000)
 		if out := s.Hold(h, s.Gen, at); out != Began || s.Till != at+want {
 			t.Fatalf("%v, held for %d, want %d", out, s.Till-at, want)
 		}

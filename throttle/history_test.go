@@ -49,7 +49,6 @@ type history struct {
 	ofKey  int              // limits of the key
 	ups    bool             // settle above the estimate too: windows may then be fuller than the limit
 	till   map[string]int64 // until when each scope is closed
-	exact  bool             // tapes that never merge: times are checked to the microsecond
 	n      struct{ went, waited, refused, probes, forecasts, returns int }
 }
 

@@ -48,6 +48,9 @@ func (g *group) sleep(ctx context.Context, model string, s *sleeper, a lua.Answe
 		g.rooms[model] = r
 	}
 	r.sleepers[s] = struct{}{}
+	if r.keyGen > a.KeyGen || r.modelGen > a.ModelGen { // the answer is older than what the room has heard
+		s.nudge()
+	}
 	if !g.watch {
 		g.watch = true
 		g.l.pending.begin()

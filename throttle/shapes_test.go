@@ -81,8 +81,10 @@ func TestFixedDayOfATimeZone(t *testing.T) {
 					t.Errorf("at %v: %+v, want the whole amount of the new day", want, a)
 				}
 				if tc.margin > 0 {
-					end := next.Add(24*time.Hour - tc.margin)
-					if a := take(end.Add(time.Microsecond), 0); a.Wait == 0 {
+					end := next.Add(24*time.Hour - tc.margin).Add(time.Microsecond)
+					r := rowOf(limit, names, end)
+					r.Tape, r.Cost = r.Tape+":unused", 1
+					if a := do(end.UnixMicro(), lua.Op{Kind: lua.Take, Share: 1, Rows: []lua.Row{r}}); a.Wait == 0 {
 						t.Errorf("within the margin before the boundary: %+v, want a wait", a)
 					}
 				}

@@ -33,6 +33,9 @@ func (g *group) admit(ctx context.Context, p *plan, patience time.Duration) (*Re
 		case lua.Refused:
 			return nil, p.refused(a)
 		case lua.Go:
+			if !told.IsZero() && time.Until(told) > askEarly+moved { // sooner than it was told: so may the others
+				g.wakeAll(op.Model)
+			}
 			return g.send(ctx, &Reservation{g: g, plan: p, answer: a}, began, wait)
 		case lua.InLine:
 		default:

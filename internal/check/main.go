@@ -33,7 +33,7 @@ var ours = map[string][]string{
 // Programs and helpers of tests (see free) may import anything.
 var users = map[string][]string{
 	goRedis:    {"lua", "throttle"},
-	"net/http": {"transport", "transport/profiles", "pause"}, // pause for the type of a header
+	"net/http": {"transport", "transport/profiles", "throttletest", "fingerprint", "pause"}, // the last two for types
 }
 
 // never names arrows that no other rule forbids.
