@@ -9,7 +9,7 @@ library := GOWORK=off go
 nested   = $(patsubst ./%/go.mod,%,$(sort $(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*')))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all nested exact bench check deps needs
+.PHONY: help demo test test-all nested sdks exact outage bench check deps needs node
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -20,10 +20,13 @@ demo: ## a fleet under a shared limit, in a terminal (REDIS=host:port uses that 
 test: needs ## test the library, one package at a time: many tests measure real time
 	$(library) test -race -shuffle=on -p 1 -timeout 5m ./...
 
-test-all: test nested ## test the library and every nested module
+test-all: test nested sdks ## test the library, every nested module, and the SDKs of docs/sdks.md
 
 exact: needs ## prove on Redis: never more than N in any window, nearly all of it used
 	@$(library) run ./internal/cmd/exact
+
+outage: needs ## take Redis away under load: four processes, judged by the vendor's counts
+	@$(library) run ./internal/cmd/outage
 
 bench: needs ## measure what a decision costs beside its peers
 	@cd bench && go run .
@@ -42,8 +45,16 @@ deps: ## imports point down, and the library needs four modules only
 
 # What follows is used by the targets above.
 
-nested: needs
+nested: needs node
 	@set -e; for m in $(nested); do echo "$$m:"; (cd $$m && go vet ./... && go test -shuffle=on -timeout 5m ./...); done
+
+sdks: node # runs every SDK against a loopback vendor and compares docs/sdks.md
+	@go run ./internal/cmd/sdktable -check
+
+node: # Node.js, for the client of examples/npm-openai
+	@command -v npm >/dev/null || { test "$$(id -u)" = 0 && root= || root="sudo -n"; export DEBIAN_FRONTEND=noninteractive; \
+	{ $$root apt-get update -qq && $$root apt-get install -qq -y --no-install-recommends nodejs npm; } >/dev/null 2>&1 || \
+	{ echo "install node and npm first, for instance: apt-get install nodejs npm"; exit 1; }; }
 
 needs: # a redis-server, and a C compiler for the race detector
 	@command -v redis-server >/dev/null && command -v gcc >/dev/null || { \
