@@ -25,7 +25,6 @@ const maxStray = 2
 type group struct {
 	l     *Limiter
 	store store
-	own   bool // the store is this process' own, for an outage
 	key   string
 	names lua.Names
 
@@ -60,7 +59,15 @@ type flight struct {
 // script, and returns their answers. It ends with ctx, and within the store's
 // timeout in any case; what was admitted for a caller who left is given back.
 func (g *group) do(ctx context.Context, ops ...lua.Op) ([]lua.Answer, error) {
-	if !g.own && g.l.outage.down.Load() {
+	if m, ok := g.store.(*Memory); ok {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.here(m, ops), nil
+	}
+	if g.l.outage.down.Load() {
 		return nil, &lostError{g.l.outage.why(), false}
 	}
 	riders := make([]*rider, len(ops))
@@ -94,10 +101,20 @@ func (g *group) do(ctx context.Context, ops ...lua.Op) ([]lua.Answer, error) {
 	return answers, nil
 }
 
+// here carries out operations on the memory of this process: there is nothing
+// to merge and nothing to wait for. g.mu is held.
+func (g *group) here(m *Memory, ops []lua.Op) []lua.Answer {
+	answers, _ := m.decide(context.Background(), g.l.batch(ops)) // memory never errs
+	for i := range answers {
+		g.hear(&ops[i], answers[i])
+	}
+	return answers
+}
+
 // start sends what is queued, unless a call of the script is out, or too many
 // are without an answer. g.mu is held.
 func (g *group) start() {
-	if g.flight != nil || len(g.queue) == 0 || !g.own && g.l.strays.Load() >= maxStray {
+	if g.flight != nil || len(g.queue) == 0 || g.l.strays.Load() >= maxStray {
 		return
 	}
 	n := min(len(g.queue), maxBatch)
@@ -190,6 +207,10 @@ func (g *group) abandon(riders []*rider, late bool) {
 
 // post queues operations whose answers nobody awaits. g.mu is held.
 func (g *group) post(ops []lua.Op) {
+	if m, ok := g.store.(*Memory); ok {
+		g.here(m, ops)
+		return
+	}
 	for _, op := range ops {
 		g.queue = append(g.queue, &rider{op: op, done: make(chan struct{}, 1)})
 	}

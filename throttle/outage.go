@@ -249,7 +249,7 @@ func (l *Limiter) ownGroup(g *group) *group {
 	defer o.mu.Unlock()
 	own := o.groups[g.key]
 	if own == nil {
-		own = &group{l: l, key: g.key, store: o.memory, own: true, names: g.names, rooms: map[string]*room{}}
+		own = &group{l: l, key: g.key, store: o.memory, names: g.names, rooms: map[string]*room{}}
 		o.groups[g.key] = own
 	}
 	return own
