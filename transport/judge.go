@@ -33,7 +33,11 @@ func (c *call) judge(resp *http.Response) {
 }
 
 func (c *call) answer(resp *http.Response) profiles.Answer {
-	return profiles.Answer{Status: resp.StatusCode, Header: resp.Header, Model: c.ask.Model, Now: time.Now()}
+	a := profiles.Answer{Status: resp.StatusCode, Header: resp.Header, Model: c.ask.Model, Now: time.Now()}
+	if a.Model == noModel {
+		a.Model = "" // a dash in the vendor's words does not name a model
+	}
+	return a
 }
 
 func isJSON(resp *http.Response) bool {

@@ -300,3 +300,21 @@ func TestFreeAnswers(t *testing.T) {
 		}
 	}
 }
+
+// A request that names no model: a dash in the words of a refusal names none
+// either, and the key is refused.
+func TestDashIsNoModel(t *testing.T) {
+	b := &book{}
+	tr := &Transport{reserve: b.reserve, DefaultKeyID: "test", Base: roundTrip(func(r *http.Request) (*http.Response, error) {
+		body := `{"error":{"message":"Access denied - this key is disabled","type":"invalid_request_error","code":null}}`
+		return &http.Response{StatusCode: 403, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body))}, nil
+	})}
+	resp, err := tr.RoundTrip(post(t, "http://vendor.example/", "{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if got := b.last(t).reports; len(got) != 1 || got[0].Class != pause.KeyRefused {
+		t.Errorf("reports %+v, want the key refused", got)
+	}
+}
