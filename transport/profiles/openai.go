@@ -11,17 +11,17 @@ var (
 	badKeyText = regexp.MustCompile(`(?i)^(incorrect|invalid) api key\b`)
 )
 
-// OpenAI returns the profile of OpenAI, of Azure OpenAI, and of the many vendors
-// that speak OpenAI's dialect. It is the one for hosts that no profile names.
+// OpenAI returns the profile of OpenAI, and of the many vendors that speak its
+// dialect. It is the one for hosts that no profile names, such as a gateway's.
 //
 // The sources of its rules:
 // https://developers.openai.com/api/docs/guides/error-codes and
 // https://help.openai.com/en/articles/5955604 (codes; billing has one type and
 // several codes), https://github.com/openai/openai-dotnet/issues/404 (429 texts),
 // https://learn.microsoft.com/azure/foundry/openai/how-to/troubleshoot-errors
-// (Azure). Usage: openai/openai-python, types of chat completions and responses.
-// Output caps: the request types of the same. A 400 for a bad key is xAI's and
-// Gemini's, in their OpenAI dialect.
+// (Azure's codes, which gateways pass on). Usage: openai/openai-python, types of
+// chat completions and responses. Output caps: the request types of the same. A
+// 400 for a bad key is xAI's and Gemini's, in their OpenAI dialect.
 func OpenAI() *Profile {
 	code := []string{"error.code", "error.type", "code", "response.error.code"}
 	return &Profile{

@@ -1,9 +1,9 @@
 // Package profiles describes vendors as data: where a request names its model,
 // what it will cost, what an answer means and where it counts the usage.
 //
-// A [Profile] is a table over decoders that all vendors share. [OpenAI],
-// [Anthropic], [Gemini], [Vertex] and [Twilio] are complete; [Generic] knows the
-// statuses of HTTP and leaves the rest to functions of the caller. Take one,
+// A [Profile] is a table over decoders that all vendors share. [Builtin]
+// lists those that are complete, such as [OpenAI] and [Twilio]; [Generic] knows
+// the statuses of HTTP and leaves the rest to functions of the caller. Take one,
 // change the fields that need it and hand it to the transport:
 //
 //	p := profiles.OpenAI()
@@ -35,7 +35,8 @@ type Profile struct {
 	Name string
 
 	// Hosts are the vendor's own, in lower case. "*.example.com" stands for
-	// every host below example.com, "*-api.example.com" for every one that ends so.
+	// every host below example.com, "*-api.example.com" for every one that ends so,
+	// "api.*.example.com" for every one that begins and ends so.
 	// Calls to another host with this profile have their own budget per host.
 	Hosts []string
 
@@ -79,6 +80,11 @@ type Profile struct {
 	// status says that all is well, such as inside of a stream, the error is
 	// judged by this one. Empty is nowhere.
 	StatusPath string
+
+	// ErrorHeader is a header of answers with an error's code. Rules find the
+	// code among their Fields under this name, in its canonical spelling, without
+	// a namespace or address around it. Empty is none.
+	ErrorHeader string
 
 	// Rules give an answer its verdict; the first that matches wins. An answer
 	// that none matches is judged by its status, see [ByStatus].
@@ -126,7 +132,12 @@ type Profile struct {
 // Builtin returns new copies of the profiles that are chosen by a request's
 // host, the one for unknown hosts last.
 func Builtin() []*Profile {
-	return []*Profile{Anthropic(), Gemini(), Vertex(), Twilio(), OpenAI()}
+	return []*Profile{
+		Anthropic(), Azure(), Bedrock(), Cohere(), Deepgram(), DeepSeek(), ElevenLabs(), Gemini(), Groq(), Mistral(),
+		OpenRouter(), Perplexity(), Together(), Vertex(), XAI(),
+		Mailgun(), MessageBird(), Plivo(), SendGrid(), Sinch(), SNS(), Telnyx(), Twilio(), Vonage(), WhatsApp(),
+		OpenAI(),
+	}
 }
 
 // Choose returns the profile for a request: the one that names its host, else
@@ -152,8 +163,8 @@ func Choose(list []*Profile, r *http.Request) *Profile {
 func (p *Profile) Owns(host string) bool {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	return slices.ContainsFunc(p.Hosts, func(h string) bool {
-		if suffix, wild := strings.CutPrefix(h, "*"); wild {
-			return strings.HasSuffix(host, suffix) && len(host) > len(suffix)
+		if start, end, wild := strings.Cut(h, "*"); wild {
+			return strings.HasPrefix(host, start) && strings.HasSuffix(host, end) && len(host) > len(start)+len(end)
 		}
 		return host == h
 	})

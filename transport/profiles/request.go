@@ -20,6 +20,9 @@ const (
 	Path            // the URL path; Name is the segment before the model's
 	Query           // the URL's query; Name is the parameter
 
+	// Before is the URL path too; Name is the segment after the model's.
+	Before
+
 	// Resource is a resource of Google's in the URL path, Name/{id}:{method}. The
 	// model is Name, a slash and the id; see [Profile.TrimModel].
 	Resource
@@ -117,9 +120,11 @@ func (p *Profile) model(u *url.URL, fields map[string]string) string {
 		case Query:
 			model = u.Query().Get(place.Name)
 		case Path:
-			model = segmentAfter(u, place.Name)
+			model = segmentBeside(u, place.Name, 1)
+		case Before:
+			model = segmentBeside(u, place.Name, -1)
 		case Resource:
-			id := segmentAfter(u, place.Name)
+			id := segmentBeside(u, place.Name, 1)
 			if i := strings.LastIndexByte(id, ':'); i >= 0 {
 				id = id[:i]
 			}
@@ -134,14 +139,15 @@ func (p *Profile) model(u *url.URL, fields map[string]string) string {
 	return ""
 }
 
-// segmentAfter returns the segment of a URL's path that follows name, decoded.
-func segmentAfter(u *url.URL, name string) string {
+// segmentBeside returns the segment of a URL's path that stands so many segments
+// after name, decoded.
+func segmentBeside(u *url.URL, name string, after int) string {
 	segments := strings.Split(u.EscapedPath(), "/")
 	i := slices.Index(segments, name)
-	if i < 0 || i+1 == len(segments) {
+	if i < 0 || i+after < 0 || i+after >= len(segments) {
 		return ""
 	}
-	s, _ := url.PathUnescape(segments[i+1])
+	s, _ := url.PathUnescape(segments[i+after])
 	return s
 }
 

@@ -28,7 +28,8 @@ type Rule struct {
 	Status []int
 
 	// Fields are paths in the answer; one of their values must equal one of
-	// Values, letter case ignored.
+	// Values, letter case ignored. Without Values any value will do that is not
+	// empty.
 	Fields []string
 	Values []string
 
@@ -49,8 +50,8 @@ type Rule struct {
 }
 
 // Judge returns what an answer means: JudgeFunc's verdict, else that of the
-// first rule that matches, else [ByStatus]. A body that is no JSON matches no
-// Fields and no Text. Verdicts other than OK and ClientError carry the wait that
+// first rule that matches, else [ByStatus]. A body that is neither JSON nor XML
+// matches no Fields and no Text. Verdicts other than OK and ClientError carry the wait that
 // the answer names, if any.
 func (p *Profile) Judge(a Answer) pause.Verdict {
 	v := p.verdict(a)
@@ -69,7 +70,7 @@ func (p *Profile) verdict(a Answer) pause.Verdict {
 			return v
 		}
 	}
-	words := p.words(a.Body)
+	words := p.words(a)
 	if a.Status < 400 {
 		a.Status = innerStatus(a.Status, words[p.StatusPath])
 	}
@@ -93,9 +94,13 @@ func innerStatus(status int, inside []string) int {
 }
 
 // words returns the values of an answer at every path that a rule looks at.
-func (p *Profile) words(body []byte) map[string][]string {
-	if len(body) == 0 {
-		return nil
+func (p *Profile) words(a Answer) map[string][]string {
+	words := map[string][]string{}
+	if code := a.Header.Get(p.ErrorHeader); code != "" {
+		words[p.ErrorHeader] = []string{bareCode(code)}
+	}
+	if len(a.Body) == 0 {
+		return words
 	}
 	want := slices.Clone(p.Texts)
 	if p.StatusPath != "" {
@@ -108,11 +113,26 @@ func (p *Profile) words(body []byte) map[string][]string {
 			}
 		}
 	}
-	words := map[string][]string{}
-	pick(bytes.NewReader(body), want, func(path, value string) {
+	found := func(path, value string) {
+		if path == "__type" {
+			value = bareCode(value)
+		}
 		words[path] = append(words[path], value)
-	})
+	}
+	if bytes.HasPrefix(bytes.TrimLeft(a.Body, " \t\r\n"), []byte("<")) {
+		pickXML(bytes.NewReader(a.Body), want, found)
+	} else {
+		pick(bytes.NewReader(a.Body), want, found)
+	}
 	return words
+}
+
+// bareCode returns an error's code without the name of its service before it and
+// without the address behind it, as AWS's protocols spell it:
+// https://smithy.io/2.0/aws/protocols/aws-restjson1-protocol.html#operation-error-serialization.
+func bareCode(s string) string {
+	s, _, _ = strings.Cut(s, ":")
+	return s[strings.LastIndexByte(s, '#')+1:]
 }
 
 func (r *Rule) matches(a Answer, words map[string][]string, texts []string) bool {
@@ -122,7 +142,7 @@ func (r *Rule) matches(a Answer, words map[string][]string, texts []string) bool
 		})
 	}
 	isValue := func(s string) bool {
-		return slices.ContainsFunc(r.Values, func(v string) bool { return strings.EqualFold(s, v) })
+		return len(r.Values) == 0 || slices.ContainsFunc(r.Values, func(v string) bool { return strings.EqualFold(s, v) })
 	}
 	return (r.Status == nil || slices.Contains(r.Status, a.Status)) &&
 		(r.Fields == nil || says(r.Fields, isValue)) &&

@@ -1,0 +1,37 @@
+package profiles
+
+import (
+	"regexp"
+
+	"github.com/headway-go/headway/pause"
+)
+
+var perMonth = regexp.MustCompile(`(?i)\bper month\b|/ ?month\b`)
+
+// Cohere returns the profile of Cohere. Its errors are words alone; a trial key
+// that has had its calls of a month gets a 429 as well. The usage is what it
+// bills, which leaves out the text that it adds itself.
+//
+// The sources of its rules: https://docs.cohere.com/errors-reference and
+// https://docs.cohere.com/docs/rate-limits (limits of a model, and of a month).
+// Usage: cohere-go, types.go.
+func Cohere() *Profile {
+	return &Profile{
+		Name:       "cohere",
+		Hosts:      []string{"api.cohere.com", "api.cohere.ai"},
+		Model:      []Place{{Body, "model"}},
+		OutputCaps: []string{"max_tokens"},
+		Texts:      []string{"message"},
+		Rules: []Rule{
+			{Status: []int{429}, Text: perMonth, Class: pause.QuotaExhausted, Scope: pause.Key},
+			{Status: []int{401, 403}, Text: aboutModel, Class: pause.ClientError},
+			{Status: []int{403}, NamesModel: true, Class: pause.ClientError},
+		},
+		Usage: UsageFields{
+			At:     []string{"usage.billed_units", "meta.billed_units", "delta.usage.billed_units"},
+			Input:  []string{"input_tokens"},
+			Output: []string{"output_tokens"},
+		},
+		StreamEnds: []string{"message-end"},
+	}
+}

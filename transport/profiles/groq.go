@@ -1,0 +1,27 @@
+package profiles
+
+import (
+	"regexp"
+
+	"github.com/headway-go/headway/pause"
+)
+
+var orgRestricted = regexp.MustCompile(`(?i)\borgani[sz]ation has been restricted\b`)
+
+// Groq returns the profile of Groq.
+//
+// The sources of its rules: https://console.groq.com/docs/errors (498),
+// https://console.groq.com/docs/rate-limits (limits are per model),
+// https://kerlig.com/help (a restricted organisation behind a 400). Usage in
+// streams stands at x_groq.usage.
+func Groq() *Profile {
+	code := []string{"error.code", "error.type"}
+	p := compatible("groq", "api.groq.com")
+	p.Rules = append(p.Rules,
+		Rule{Fields: code, Values: []string{"organization_restricted"}, Class: pause.KeyRefused, Scope: pause.Key},
+		Rule{Fields: code, Values: []string{"capacity_exceeded"}, Class: pause.Overloaded, Scope: pause.Model},
+		Rule{Status: []int{498}, Class: pause.Overloaded, Scope: pause.Model},
+		Rule{Status: []int{400}, Text: orgRestricted, Class: pause.KeyRefused, Scope: pause.Key},
+	)
+	return p
+}

@@ -1,0 +1,23 @@
+package profiles
+
+import (
+	"regexp"
+
+	"github.com/headway-go/headway/pause"
+)
+
+var tierFull = regexp.MustCompile(`(?i)^service tier capacity exceeded\b`)
+
+// Mistral returns the profile of Mistral. Its errors have no object around them.
+//
+// The sources of its rules: https://docs.mistral.ai (error glossary),
+// https://github.com/continuedev/continue/issues/6185 and
+// https://github.com/BerriAI/litellm/pull/25078 (a full tier, behind a 503 or a
+// 429).
+func Mistral() *Profile {
+	p := compatible("mistral", "api.mistral.ai", "codestral.mistral.ai")
+	p.Rules = append(p.Rules,
+		Rule{Status: []int{429}, Text: tierFull, Class: pause.Overloaded, Scope: pause.Model},
+	)
+	return p
+}

@@ -1,0 +1,33 @@
+package profiles
+
+import (
+	"slices"
+
+	"github.com/headway-go/headway/pause"
+)
+
+// OpenRouter returns the profile of OpenRouter. An error that comes once
+// generation has begun stands inside of an answer with status 200, with its own
+// status in error.code.
+//
+// Of its 402s one is over when running calls end, one is about a single request,
+// and the rest are about money. A 403 that names reasons is about content.
+//
+// The sources of its rules:
+// https://openrouter.ai/docs/api_reference/errors-and-debugging and
+// https://www.developersdigest.tech/errors/api/openrouter (the kinds of 402 and
+// 403).
+func OpenRouter() *Profile {
+	kind := []string{"error.metadata.error_type", "error.metadata.limit_source"}
+	p := compatible("openrouter", "openrouter.ai")
+	p.ReadOK = true
+	p.StatusPath = "error.code"
+	p.Rules = slices.Concat([]Rule{
+		{Fields: kind, Values: []string{"weight_exceeds_budget"}, Class: pause.ClientError},
+		{Fields: kind, Values: []string{"in_flight_budget_exhausted", "openrouter_in_flight_budget"}, Class: pause.RateLimited, Scope: pause.Key},
+		{Fields: kind, Values: []string{"payment_required", "openrouter_credits", "openrouter_key_limit"}, Class: pause.QuotaExhausted, Scope: pause.Key},
+		{Status: []int{403}, Fields: []string{"error.metadata.reasons", "error.metadata.flagged_input"}, Class: pause.ClientError},
+		{Status: []int{403}, Fields: []string{"error.metadata.resets_at"}, Class: pause.QuotaExhausted, Scope: pause.Key},
+	}, p.Rules)
+	return p
+}

@@ -1,0 +1,9 @@
+package profiles
+
+// Plivo returns the profile of Plivo's messages. A message costs "segments", see
+// [Profile.Message]; the answer does not count them.
+//
+// The source: https://docs.plivo.com/messaging/api/response (statuses).
+func Plivo() *Profile {
+	return messages("plivo", "text", nil, "api.plivo.com")
+}
