@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/headway-go/headway/lua"
-	"github.com/headway-go/headway/pause"
 )
 
 // check looks at every window of every tape.
