@@ -91,6 +91,12 @@ func (l *Limiter) announce() {
 		case <-l.closed:
 			leaving = true
 		}
+		if l.outage.down.Load() { // recover announces, and no key is forgotten that has debts
+			if leaving {
+				return
+			}
+			continue
+		}
 		busy := false
 		for _, g := range l.allGroups() {
 			report, inUse := g.tally.report(time.Now())

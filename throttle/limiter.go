@@ -119,6 +119,7 @@ func (l *Limiter) Wait(ctx context.Context, c Call) (*Reservation, error) {
 			r, err = l.alone(ctx, g, p, max(0, patience-time.Since(began)), err)
 		}
 		if err == nil {
+			r.announce(time.Since(began))
 			return r, nil
 		}
 	}

@@ -335,3 +335,36 @@ func TestOutageHungStore(t *testing.T) {
 	f.redis.Thaw()
 	f.until(6*time.Second, "the store is back", func() bool { return !f.hosts[0].outage.down.Load() && !f.hosts[1].outage.down.Load() })
 }
+
+// In the handover a call is decided twice and told once.
+func TestHandoverTellsOnce(t *testing.T) {
+	f := newOutageFleet(t, 1, Config{Default: []Limit{PerMinute(Requests, 100), PerMinute(Tokens, 100)}, Members: 2})
+	f.heard()
+	f.lose()
+	if err := f.redis.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	for e := range f.events {
+		if e.Kind == StoreBack {
+			break
+		}
+	}
+	l := f.hosts[0]
+	var admitted atomic.Int64
+	l.config.OnEvent = func(e Event) {
+		if e.Kind == Admitted {
+			admitted.Add(1)
+		}
+	}
+	for range 3 {
+		if _, err := l.Reserve(t.Context(), Call{Key: "k", Model: "m", Cost: Cost{Requests: 1, Tokens: 1}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !l.outage.over.Load() {
+		t.Fatal("the handover was over too soon to be tested")
+	}
+	if got := admitted.Load(); got != 3 {
+		t.Errorf("%d calls were told as admitted, want 3", got)
+	}
+}

@@ -10,12 +10,6 @@ import (
 	"github.com/headway-go/headway/pause"
 )
 
-// Short names for what the events are about.
-const (
-	scopeKey   = pause.Key
-	scopeModel = pause.Model
-)
-
 // Reservation is an admitted call: its estimated cost is taken from the budget.
 // Its owner sends the call and then ends the reservation with Settle, or with
 // Cancel when the call never went out. One that is not ended stays charged as
@@ -51,6 +45,18 @@ func (r *Reservation) At() time.Time { return time.UnixMicro(r.answer.At) }
 // Probe reports whether this call is the one trial call of the fleet after a
 // refused key or a long pause.
 func (r *Reservation) Probe() bool { return r.answer.By != 0 }
+
+// announce emits the events of a call that goes after it has waited.
+func (r *Reservation) announce(waited time.Duration) {
+	l, p := r.g.l, r.plan
+	if r.answer.By&lua.ProbeKey != 0 {
+		l.emit(Event{Kind: ProbeSent, Key: p.key, Scope: pause.Key})
+	}
+	if r.answer.By&lua.ProbeModel != 0 {
+		l.emit(Event{Kind: ProbeSent, Key: p.key, Model: p.model, Scope: pause.Model})
+	}
+	l.emit(Event{Kind: Admitted, Key: p.key, Model: p.model, Lane: p.lane.Name, Wait: waited})
+}
 
 // end reports whether this is the first call to end the reservation.
 func (r *Reservation) end() bool {
@@ -185,9 +191,9 @@ func (g *group) told(op lua.Op, a lua.Answer, t *target) {
 	if a.Status == lua.Refused {
 		return
 	}
-	e := Event{Key: t.key, Scope: scopeKey, For: time.Duration(a.Wait) * time.Microsecond}
+	e := Event{Key: t.key, Scope: pause.Key, For: time.Duration(a.Wait) * time.Microsecond}
 	if op.On != op.Key {
-		e.Model, e.Scope = t.model, scopeModel
+		e.Model, e.Scope = t.model, pause.Model
 	}
 	if op.Kind == lua.Hold {
 		e.Why = why(op.Why)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -92,7 +91,7 @@ func (g *group) fleet(ctx context.Context) ([]Member, error) {
 	defer cancel()
 	members, err := g.store.members(ctx, g.names)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrStoreUnavailable, err)
+		return nil, &lostError{err, true}
 	}
 	fleet := make([]Member, len(members))
 	for i, m := range members {

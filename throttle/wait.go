@@ -36,7 +36,7 @@ func (g *group) admit(ctx context.Context, p *plan, patience time.Duration) (*Re
 			if !told.IsZero() && time.Until(told) > askEarly+moved { // sooner than it was told: so may the others
 				g.wakeAll(op.Model)
 			}
-			return g.send(ctx, &Reservation{g: g, plan: p, answer: a}, began, wait)
+			return g.send(ctx, &Reservation{g: g, plan: p, answer: a}, wait)
 		case lua.InLine:
 		default:
 			return nil, fmt.Errorf("throttle: the store answered with status %d", a.Status)
@@ -66,35 +66,26 @@ func (p *plan) nap(a lua.Answer, wait time.Duration) time.Duration {
 		return wait + rand.N(wakeSpread)
 	case wait <= lead, slices.ContainsFunc(p.op.Rows, func(r lua.Row) bool { return r.Burst < 0 }):
 		return wait
-	case wait <= askEarly: // those ahead have not asked yet
-		return wait
 	}
 	return wait - askEarly
 }
 
 // send waits for the rest of an admission that was granted early, and hands it out.
-func (g *group) send(ctx context.Context, r *Reservation, began time.Time, rest time.Duration) (*Reservation, error) {
-	if rest > 0 {
-		timer := time.NewTimer(rest)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			g.mu.Lock()
-			g.post(giveBack(r.plan.op, r.answer))
-			g.mu.Unlock()
-			return nil, ctx.Err()
-		}
+func (g *group) send(ctx context.Context, r *Reservation, rest time.Duration) (*Reservation, error) {
+	if rest <= 0 {
+		return r, nil
 	}
-	l := g.l
-	if r.answer.By&lua.ProbeKey != 0 {
-		l.emit(Event{Kind: ProbeSent, Key: r.plan.key, Scope: scopeKey})
+	timer := time.NewTimer(rest)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return r, nil
+	case <-ctx.Done():
+		g.mu.Lock()
+		g.post(giveBack(r.plan.op, r.answer))
+		g.mu.Unlock()
+		return nil, ctx.Err()
 	}
-	if r.answer.By&lua.ProbeModel != 0 {
-		l.emit(Event{Kind: ProbeSent, Key: r.plan.key, Model: r.plan.model, Scope: scopeModel})
-	}
-	l.emit(Event{Kind: Admitted, Key: r.plan.key, Model: r.plan.model, Lane: r.plan.lane.Name, Wait: time.Since(began)})
-	return r, nil
 }
 
 // leave gives back the place of a call that stands in line.

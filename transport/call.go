@@ -21,9 +21,6 @@ const (
 
 	// bytesPerToken turns the length of a request into tokens.
 	bytesPerToken = 4
-
-	// noModel is the model of requests that name none.
-	noModel = "-"
 )
 
 var (
@@ -77,7 +74,7 @@ func (t *Transport) read(req *http.Request) (*call, error) {
 		c.ask.Model = seen.Model
 	}
 	if c.ask.Model == "" {
-		c.ask.Model = noModel
+		c.ask.Model = throttle.NoModel
 	}
 	c.ask.Cost = c.estimate(seen)
 	c.ask.Guess = fixed == nil && seen.Cost == nil

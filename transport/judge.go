@@ -34,7 +34,7 @@ func (c *call) judge(resp *http.Response) {
 
 func (c *call) answer(resp *http.Response) profiles.Answer {
 	a := profiles.Answer{Status: resp.StatusCode, Header: resp.Header, Model: c.ask.Model, Now: time.Now()}
-	if a.Model == noModel {
+	if a.Model == throttle.NoModel {
 		a.Model = "" // a dash in the vendor's words does not name a model
 	}
 	return a
