@@ -19,6 +19,7 @@ const (
 	Resume                   // open the scope On
 	Look                     // read the scope On, and at most one row
 	Charge                   // charge the rows at At, or now if that is later, without asking
+	Heed                     // the vendor has only the rows' costs left
 )
 
 // Op is one operation. Times are microseconds, of the store's clock where they
@@ -35,8 +36,11 @@ type Op struct {
 	KeyRows  int     // Take, Ask: how many of the rows, the first ones, are limits of the key
 	Patience int64   // Take, Ask: the longest wait
 	ID       int64   // Ask, Leave: the place in line
-	At       int64   // Adjust: when it was charged; Charge: when to charge
+	At       int64   // Adjust, Heed: when it was charged; Charge: when to charge
 	Gen      int64   // Hold, Answered, Freed: the generation the call was admitted in
+	Guessed  Parts   // Adjust: what a call's tokens were guessed at; zero is not to be learned from
+	Took     Parts   // Adjust: what they were
+	Reset    int64   // Heed: the time to the vendor's own reset, 0 if unknown
 	Length   int64   // Hold
 	Longest  int64   // Hold
 	Calm     int64   // Hold
@@ -44,6 +48,9 @@ type Op struct {
 	Rule     int64   // Hold
 	Why      int64   // Hold
 }
+
+// Parts are the tokens of a call.
+type Parts struct{ Input, Output int64 }
 
 // Row is one limit as one call sees it.
 type Row struct {
@@ -53,7 +60,7 @@ type Row struct {
 	Ceiling int64 // what the call's lane may fill
 	Amount  int64
 	Burst   int64 // -1 Fixed, 0 Sliding, else Bucket
-	Cost    int64 // Adjust: the signed change
+	Cost    int64 // Adjust: the signed change; Heed: what the vendor has left
 	Zone    Zone  // Fixed only
 }
 
@@ -90,7 +97,12 @@ type Answer struct {
 	KeyGen   int64
 	ModelGen int64
 	By       int64
+	Left     []int64 // Take, Ask with status Go: the units left of each row
 }
+
+// Lately returns, from the answer to an Adjust, what input and output take of
+// their guesses, in millionths; 0 is unknown.
+func (a Answer) Lately() Parts { return Parts{a.Wait, a.At} }
 
 // Batch is what one call of the script decides.
 type Batch struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 
@@ -58,7 +59,7 @@ func Decide(ctx context.Context, rdb Processor, b Batch) ([]Answer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lua: take: %w", err)
 	}
-	return decode(reply, len(b.Ops))
+	return decode(reply, b.Ops)
 }
 
 // encoder packs operations as take.lua reads them, and gathers their keys.
@@ -105,11 +106,12 @@ func (e *encoder) op(o *Op) {
 	e.buf = appendFloats(e.buf, float64(o.Kind), k, m, l, float64(len(o.Rows)))
 	var a [8]float64
 	switch o.Kind {
-	case Take, Ask, Leave, Adjust, Charge:
+	case Take, Ask, Leave:
 		a = [8]float64{o.Share, float64(o.Patience), float64(o.ID), float64(o.ModelTag), float64(o.KeyRows)}
-		if o.Kind == Adjust || o.Kind == Charge {
-			a[2] = float64(o.At)
-		}
+	case Adjust:
+		a = [8]float64{float64(o.Guessed.Input), float64(o.Took.Input), float64(o.At), float64(o.Guessed.Output), float64(o.Took.Output)}
+	case Charge, Heed:
+		a = [8]float64{1: float64(o.Reset), 2: float64(o.At)}
 	default:
 		first := 0.0
 		if o.First {
@@ -135,25 +137,41 @@ func appendFloats(b []byte, v ...float64) []byte {
 	return b
 }
 
-// answerSize is the length of one packed answer: six doubles.
-const answerSize = 6 * 8
-
-func decode(reply string, n int) ([]Answer, error) {
-	if len(reply) != n*answerSize {
-		return nil, fmt.Errorf("lua: take: reply has %d bytes, want %d", len(reply), n*answerSize)
-	}
-	out := make([]Answer, n)
-	for i := range out {
+// decode reads six doubles for each operation and, behind one that lets a call
+// go, a double for each of its rows.
+func decode(reply string, ops []Op) ([]Answer, error) {
+	out := make([]Answer, len(ops))
+	for i := range ops {
 		var v [6]int64
-		for j := range v {
-			at := i*answerSize + j*8
-			x := math.Float64frombits(binary.LittleEndian.Uint64([]byte(reply[at : at+8])))
-			if x != math.Trunc(x) || math.Abs(x) > 1<<53 {
-				return nil, fmt.Errorf("lua: take: field %d of answer %d is not a whole number", j+1, i+1)
-			}
-			v[j] = int64(x)
+		if err := take(&reply, v[:]); err != nil {
+			return nil, fmt.Errorf("lua: take: answer %d of %d: %w", i+1, len(ops), err)
 		}
-		out[i] = Answer{Status: Status(v[0]), Wait: v[1], At: v[2], KeyGen: v[3], ModelGen: v[4], By: int64(v[5])}
+		a := Answer{Status: Status(v[0]), Wait: v[1], At: v[2], KeyGen: v[3], ModelGen: v[4], By: v[5]}
+		if (ops[i].Kind == Take || ops[i].Kind == Ask) && a.Status == Go {
+			a.Left = make([]int64, len(ops[i].Rows))
+			if err := take(&reply, a.Left); err != nil {
+				return nil, fmt.Errorf("lua: take: rows of answer %d of %d: %w", i+1, len(ops), err)
+			}
+		}
+		out[i] = a
+	}
+	if reply != "" {
+		return nil, fmt.Errorf("lua: take: reply has %d bytes too many", len(reply))
 	}
 	return out, nil
+}
+
+// take cuts whole numbers off the beginning of a reply.
+func take(reply *string, into []int64) error {
+	for j := range into {
+		if len(*reply) < 8 {
+			return errors.New("the reply is too short")
+		}
+		x := math.Float64frombits(binary.LittleEndian.Uint64([]byte((*reply)[:8])))
+		if x != math.Trunc(x) || math.Abs(x) > 1<<53 {
+			return fmt.Errorf("field %d is not a whole number", j+1)
+		}
+		into[j], *reply = int64(x), (*reply)[8:]
+	}
+	return nil
 }

@@ -15,15 +15,20 @@
 --           1 take    a share, b longest wait, d model, 5 hold      a scope, b length, c longest rung (0: no ladder), d calm,
 --                     e how many limits are the key's               e one call first, f generation, g rule, h why
 --           3 leave   c id                             6 answered  a scope, f generation: its probe got through
---           4 adjust  c when it was charged            7 freed     a scope, f generation: its probe learned nothing
---                                                      8 resume    a scope
---          10 charge  c when: no question asked        9 look      a scope (and at most one limit)
+--           4 adjust  c when it was charged,           7 freed     a scope, f generation: its probe learned nothing
+--                     a, b input guessed, taken,       8 resume    a scope
+--                     d, e output guessed, taken       9 look      a scope (and at most one limit)
+--          10 charge  c when: no question asked       11 heed      b time to the vendor's reset (0 unknown), c when the call that heard
+--                                                                  of it was charged; a limit, its cost is what the vendor has left
 -- Reply   '<dddddd' an operation: status, wait, at, key's generation, model's generation, by.
---           take, ask: 1 go after wait (0 or up to lead), charged at at, by = whose probe it is (1 key, 2 model, 3 both)
+--           take, ask: 1 go after wait (0 or up to lead), charged at at, by = whose probe it is (1 key, 2 model, 3 both);
+--                        and '<d' a limit: the units left
 --                      2 wait in line and ask again with id at; 0 refused, room after wait; by = the limit that decides, -1 model, -2 key
+--           adjust: wait, at = what input and output take of their guesses lately, in millionths, 0 unknown
 --           hold: 1 began, 2 grew, 0 nothing; answered, freed, resume: 1 done, 0 nothing; wait = what is left of the hold
---           look: phase, what is left of the hold, units used, why, how many wait, generation
--- Expiry  tapes two windows and 10 s after their last new entry; scopes an hour after their hold; lines 10 s after their last forecast.
+--           look: phase, what is left of the hold, units used, why, how many wait, generation (with a limit: units that went to others)
+-- Expiry  tapes two windows and 10 s after their last new entry; lines 10 s after their last forecast;
+--         scopes an hour after their hold, a day after they have learned.
 --         It only collects garbage: what counts is the times inside.
 local U, P, floor, ceil, max, min = struct.unpack, struct.pack, math.floor, math.ceil, math.max, math.min
 local call, sub = redis.call, string.sub
@@ -32,7 +37,7 @@ if now == 0 then
   local t = call('TIME')
   now = t[1] * 1000000 + t[2]
 end
-local HOUR, MINUTE, GRACE = 3600000000, 60000000, 2000000
+local DAY, HOUR, MINUTE, GRACE = 86400000000, 3600000000, 60000000, 2000000
 local EXACTLY = 9007199254740991 -- the largest whole number that all parts keep exactly
 local SLOTS, EXACT = 112, 16 -- a tape of fewer than EXACT entries is exact; a longer one merges what goes in the same 1/112 of a window
 
@@ -46,8 +51,24 @@ local function scope(i)
   s = {till = 0, phase = 0, gen = 0, rung = 0, why = 0}
   local v = call('GET', KEYS[i])
   if v and U('<d', v) + HOUR > now then s.till, s.phase, s.gen, s.rung, s.why = U('<ddddd', v) end
+  s.learned = v and sub(v, 41) or ''
   scopes[i] = s
   return s
+end
+
+-- learn remembers what a model's calls took of what was guessed: about the last LATELY of them, for a day.
+local LATELY, ENOUGH = 256, 10
+local function learn(s, gi, ti, go, to)
+  local at, n, GI, TI, GO, TO = 0, 0, 0, 0, 0, 0
+  if s.learned ~= '' then at, n, GI, TI, GO, TO = U('<dddddd', s.learned) end
+  if at + DAY <= now then n, GI, TI, GO, TO = 0, 0, 0, 0, 0 end
+  if gi + go > 0 then
+    n, GI, TI, GO, TO = n + 1, GI + gi, TI + ti, GO + go, TO + to
+    if n == LATELY then n, GI, TI, GO, TO = n / 2, floor(GI / 2), floor(TI / 2), floor(GO / 2), floor(TO / 2) end
+    s.learned, s.dirty = P('<dddddd', now, n, GI, TI, GO, TO), true
+  end
+  local function share(took, guessed) return n >= ENOUGH and guessed > 0 and min(1000000000, max(1, floor(took * 1000000 / guessed))) or 0 end
+  return share(TI, GI), share(TO, GO)
 end
 
 -- turn begins a new generation: what was admitted before it can no longer change the scope.
@@ -152,16 +173,18 @@ end
 
 -- Tapes: sum of the window, meter (when the bucket would be empty), the newest entry, and the older entries as '<dd'
 -- time, units, from byte pos of the stored string on. Of a Fixed one: sum and, in T, the number of the window.
-local HEAD = 40
+-- others is how much of the sum the vendor counted though this fleet did not send it; it has left the window at gone.
+local HEAD = 56
 local tapes = {}
 local function tape(r)
   local t = tapes[r.i]
   if t then return t end
-  t = {sum = 0, meter = 0, T = 0, a = 0, pos = HEAD + 1, W = r.W}
+  t = {sum = 0, meter = 0, T = 0, a = 0, pos = HEAD + 1, others = 0, gone = 0, W = r.W}
   local v, old = call('GET', KEYS[r.i]), now - r.W
-  t.v = v or ''
+  t.v = v or string.rep('\0', HEAD)
   if v then
-    t.sum, t.meter, t.T, t.a, t.pos = U('<ddddd', v)
+    t.sum, t.meter, t.T, t.a, t.pos, t.others, t.gone = U('<ddddddd', v)
+    if t.gone <= now then t.others = 0 end
     if r.burst >= 0 then
       if t.T <= old then
         t.sum, t.meter, t.T, t.a, t.pos = 0, 0, 0, 0, #v + 1
@@ -244,8 +267,8 @@ local function room(t, r, q, c, ramp)
 end
 
 -- change adds units to the entry that holds at, the first one not before it (behind the older ones: the newest), never
--- below zero. It returns what it added.
-local function change(t, at, d)
+-- below zero; or, apart, adds an entry of its own. It returns what it added.
+local function change(t, at, d, apart)
   local lo, hi = 0, floor((#t.v - t.pos + 1) / 16)
   local n = hi
   if n > 0 and U('<d', t.v, #t.v - 15) < at then lo = n end
@@ -253,9 +276,11 @@ local function change(t, at, d)
     local m = floor((lo + hi) / 2)
     if U('<d', t.v, t.pos + 16 * m) >= at then hi = m else lo = m + 1 end
   end
-  if lo < n then
-    local p = t.pos + 16 * lo
-    local when, had = U('<dd', t.v, p)
+  local p, when, had = t.pos + 16 * lo, t.T, t.a
+  if lo < n then when, had = U('<dd', t.v, p) end
+  if apart and when > at then
+    t.v, t.whole = sub(t.v, 1, p - 1) .. P('<dd', at, d) .. sub(t.v, p), true
+  elseif lo < n then
     d = max(d, -had)
     t.v, t.whole = sub(t.v, 1, p - 1) .. P('<dd', when, had + d) .. sub(t.v, p + 16), true
   else
@@ -282,7 +307,7 @@ local function charge(t, r, x, metered)
   if merges(t) and floor(t.T / slot) == floor(x / slot) then
     t.a = t.a + r.cost -- counted until later than needed, never less
   else
-    if t.T > 0 then t.v = (#t.v < HEAD and string.rep('\0', HEAD) or t.v) .. P('<dd', t.T, t.a) end
+    if t.T > 0 then t.v = t.v .. P('<dd', t.T, t.a) end
     t.a, t.whole = r.cost, true
   end
   t.T, t.sum, t.dirty = x, t.sum + r.cost, true
@@ -312,6 +337,24 @@ local function adjust(t, r, at)
   return 1
 end
 
+-- heed believes a vendor that has less left than this fleet has: the rest went to others. It counts from the call that
+-- heard of it, and leaves the window no later than the vendor's reset.
+local function heed(t, r, at, reset)
+  local d = r.amount - r.cost - used(t, r, now)
+  if r.burst < 0 then
+    if d <= 0 or number(r, at) ~= t.T or number(r, now) ~= t.T then return 0 end
+    t.sum = t.sum + d
+  else
+    if reset > 0 then at = min(at, now + reset - r.W) end
+    if d <= 0 or at <= now - r.W or at > t.T then return 0 end
+    local slot = r.W / SLOTS
+    at = min(t.T, ceil((floor(at / slot) + 1) * slot)) -- one entry a slot, however often this is heard
+    change(t, at, d, true)
+  end
+  t.others, t.gone, t.dirty = t.others + d, max(t.gone, at + r.W), true
+  return 1
+end
+
 -- decide is the heart: when may this call go? Then it goes, stands in line, or is refused and leaves no trace.
 local function decide(K, M, q, rows, share, patience, id, model, ofKey)
   local held = max(K.till, M.till)
@@ -330,14 +373,16 @@ local function decide(K, M, q, rows, share, patience, id, model, ofKey)
   if id > 0 then leave(q, id) end
   local wait = x - now
   if wait <= early and wait <= patience then
-    local probe = 0
+    local probe, left = 0, ''
     for j = 1, #rows do
       local r = rows[j]
-      charge(tape(r), r, x, r.burst > 0 or x < ramp(j))
+      local t = tape(r)
+      charge(t, r, x, r.burst > 0 or x < ramp(j))
+      left = left .. P('<d', r.amount - used(t, r, x))
     end
     if M.phase > 0 then probe = 2; turn(M, 2, x + lease) end
     if K.phase > 0 then probe = probe + 1; turn(K, 2, x + lease) end
-    return 1, wait, x, probe
+    return 1, wait, x, probe, left
   end
   if wait > patience then return 0, wait, 0, by end
   c.told, c.by, c.cost = x, by > 0 and rows[by].tag or 0, {}
@@ -359,13 +404,16 @@ for op = 1, count do
     if r.burst < 0 then r.off, r.change, r.off2, r.margin, pos = U('<dddd', ARGV[2], pos) end
     rows[j] = r
   end
-  local K, M, status, wait, at, by = scope(k), scope(m), 0, 0, 0, 0
+  local K, M, status, wait, at, by, left = scope(k), scope(m), 0, 0, 0, 0, nil
   if kind <= 2 then
-    status, wait, at, by = decide(K, M, line(l), rows, a, b, kind == 2 and c or 0, d, e)
+    status, wait, at, by, left = decide(K, M, line(l), rows, a, b, kind == 2 and c or 0, d, e)
   elseif kind == 3 then
     status = leave(line(l), c) and 1 or 0
   elseif kind == 4 then
     for j = 1, n do status = max(status, adjust(tape(rows[j]), rows[j], c)) end
+    wait, at = learn(M, a, b, d, e)
+  elseif kind == 11 then
+    for j = 1, n do status = max(status, heed(tape(rows[j]), rows[j], c, b)) end
   elseif kind == 10 then
     for j = 1, n do
       local r, t = rows[j], tape(rows[j])
@@ -376,10 +424,13 @@ for op = 1, count do
     status = 1
   elseif kind == 9 then
     local s = scope(a)
+    by = s.gen
     if n > 0 then
-      at = used(tape(rows[1]), rows[1], now)
+      local t = tape(rows[1])
+      at = used(t, rows[1], now)
+      by = min(at, t.others)
     end
-    out[op] = P('<dddddd', s.phase, max(0, s.till - now), at, s.why, #line(l), s.gen)
+    out[op] = P('<dddddd', s.phase, max(0, s.till - now), at, s.why, #line(l), by)
   else
     local s = scope(a)
     if kind == 5 then
@@ -392,11 +443,13 @@ for op = 1, count do
     end
     wait = max(0, s.till - now)
   end
-  out[op] = out[op] or P('<dddddd', status, wait, at, K.gen, M.gen, by)
+  out[op] = out[op] or P('<dddddd', status, wait, at, K.gen, M.gen, by) .. (left or '')
 end
 
 for i, s in pairs(scopes) do
-  if s.dirty then set(i, P('<ddddd', s.till, s.phase, s.gen, s.rung, s.why), max(0, s.till - now) + HOUR) end
+  if s.dirty then
+    set(i, P('<ddddd', s.till, s.phase, s.gen, s.rung, s.why) .. s.learned, max(0, s.till - now) + (s.learned == '' and HOUR or DAY))
+  end
 end
 for i, q in pairs(lines) do
   if q.dirty and #q == 0 then
@@ -413,7 +466,7 @@ for i, q in pairs(lines) do
 end
 for i, t in pairs(tapes) do
   if t.dirty then
-    local head = P('<ddddd', t.sum, t.meter, t.T, t.a, t.whole and HEAD + 1 or t.pos)
+    local head = P('<ddddddd', t.sum, t.meter, t.T, t.a, t.whole and HEAD + 1 or t.pos, t.others, t.gone)
     if t.whole then set(i, head .. sub(t.v, t.pos), 2 * t.W + 10000000) else call('SETRANGE', KEYS[i], '0', head) end
   end
 end

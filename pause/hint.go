@@ -46,10 +46,7 @@ type answer struct {
 // cut off anywhere or no JSON at all; the work is linear in its size, which the
 // caller bounds. ReadHint keeps and changes neither, and never blocks.
 func ReadHint(header http.Header, body []byte, now time.Time) Hint {
-	a := answer{header: header, body: body, clock: now}
-	if date, err := http.ParseTime(header.Get("Date")); err == nil {
-		a.clock = date
-	}
+	a := answer{header: header, body: body, clock: clockOf(header, now)}
 	// A source returns its longest wait and whether it said "now".
 	sources := [...]func(answer) (wait time.Duration, saysNow bool){
 		func(a answer) (time.Duration, bool) { return a.milliseconds("Retry-After-Ms") },
@@ -69,6 +66,21 @@ func ReadHint(header http.Header, body []byte, now time.Time) Hint {
 		hint.Named = hint.Named || saysNow
 	}
 	return hint
+}
+
+// clockOf is the vendor's clock, as far as the answer tells it.
+func clockOf(header http.Header, now time.Time) time.Time {
+	if date, err := http.ParseTime(header.Get("Date")); err == nil {
+		return date
+	}
+	return now
+}
+
+// ReadReset returns how long it is until a limit is whole again, by the header
+// of this name in any of the forms that vendors use, 0 to [MaxHint]; 0 if it does
+// not say, or says a time that is past.
+func ReadReset(header http.Header, name string, now time.Time) time.Duration {
+	return min(max(0, reset(header.Get(name), clockOf(header, now))), MaxHint)
 }
 
 // roundUp rounds a positive wait up to whole milliseconds.

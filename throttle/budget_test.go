@@ -193,7 +193,7 @@ func TestGuessIsLowered(t *testing.T) {
 	t.Parallel()
 	onBoth(t, models(Per(Tokens, 1000, time.Hour), Per(Tokens, 5000, 24*time.Hour)), func(t *testing.T, p *pair) {
 		c := call()
-		c.Lane, c.Cost, c.Guess = lanes.Background, Cost{Tokens: 9999}, true
+		c.Lane, c.Cost, c.Guess = lanes.Background, nil, Cost{Tokens: 9999}
 		r := reserve(t, p.a, c)
 		if got := r.Cost()[Tokens]; got != 600 {
 			t.Errorf("Cost() = %d, want 600", got)

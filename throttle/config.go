@@ -53,6 +53,10 @@ type Config struct {
 	// one. A name that ends in "*" stands for all that begin so.
 	Aliases map[string]string
 
+	// Prices turns what a call takes into money, so that limits can count it.
+	// Under such a limit a model without a price is an error. Nil is none.
+	Prices *Prices
+
 	// Strict refuses calls to models that neither Models nor Default limits.
 	// Without it they pass, under the limits of their key and every pause, and
 	// there is one warning a name.

@@ -23,7 +23,7 @@ func (h *history) check() {
 		}
 		for _, r := range c.op.Rows {
 			rows[r.Tape] = r
-			if c.went {
+			if c.went && !c.others {
 				byTape[r.Tape] = append(byTape[r.Tape], entry{c.at, r.Cost})
 			}
 		}
@@ -110,7 +110,7 @@ func TestHistories(t *testing.T) {
 	c := server.Client()
 	defer c.Close()
 	first := env("FIRST", 0)
-	total, forecasts, returns := 0, 0, 0
+	total, forecasts, returns, heeded := 0, 0, 0, 0
 	for seed := first; seed < first+env("HISTORIES", 60); seed++ {
 		h := &history{
 			t: t, r: rand.New(rand.NewPCG(uint64(seed), 1)), redis: redisStore{c}, memory: NewMemory(),
@@ -132,7 +132,9 @@ func TestHistories(t *testing.T) {
 		for range 200 {
 			h.advance(h.now + h.r.Int64N(shortest/6))
 			h.look(h.r.IntN(len(h.models)))
-			switch k := h.r.IntN(20); {
+			switch k := h.r.IntN(21); {
+			case k == 20:
+				h.heed()
 			case k < 13:
 				h.take()
 			case k < 15:
@@ -169,11 +171,12 @@ func TestHistories(t *testing.T) {
 		total += h.n.went
 		forecasts += h.n.forecasts
 		returns += h.n.returns
+		heeded += h.n.heeded
 		if testing.Verbose() {
 			t.Logf("seed %d: %+v", seed, h.n)
 		}
 	}
-	if total == 0 || forecasts == 0 || returns == 0 {
-		t.Fatalf("%d calls went, %d forecasts and %d returns were checked, want some of each", total, forecasts, returns)
+	if total == 0 || forecasts == 0 || returns == 0 || heeded == 0 {
+		t.Fatalf("%d calls went, %d forecasts and %d returns were checked, a vendor was heeded %d times, want some of each", total, forecasts, returns, heeded)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -31,6 +32,7 @@ type sent struct {
 	went    bool
 	probe   int64 // bits of whose probe it is, until that is answered
 	settled bool
+	others  bool // the vendor counted it; the fleet did not send it
 }
 
 // history plays random operations under an explicit clock to both stores,
@@ -47,7 +49,7 @@ type history struct {
 	ofKey  int              // limits of the key
 	ups    bool             // settle above the estimate too: windows may then be fuller than the limit
 	till   map[string]int64 // until when each scope is closed
-	n      struct{ went, waited, refused, probes, forecasts, returns int }
+	n      struct{ went, waited, refused, probes, forecasts, returns, heeded int }
 }
 
 func (h *history) do(op lua.Op) lua.Answer {
@@ -61,7 +63,7 @@ func (h *history) do(op lua.Op) lua.Answer {
 	if os.Getenv("TRACE") != "" {
 		fmt.Println(h.now, op.Kind, op.At, op.Share, op.Patience, op.ID, op.Rows, "->", got[0])
 	}
-	if got[0] != want[0] {
+	if !reflect.DeepEqual(got[0], want[0]) {
 		h.t.Fatalf("at %d: %+v\nredis  %+v\nmemory %+v", h.now, op, got[0], want[0])
 	}
 	return got[0]
@@ -120,6 +122,11 @@ func (h *history) ask(c *sent, kind lua.Kind, patience int64) {
 	case lua.Go:
 		if a.At < held {
 			h.t.Fatalf("went at %d into a pause until %d", a.At, held)
+		}
+		for i, r := range c.op.Rows {
+			if n := r.Amount - h.used(r.Tape, r, a.At) - r.Cost; a.Left[i] > n {
+				h.t.Fatalf("at %d: %d left of %s, want %d at most", h.now, a.Left[i], r.Tape, n)
+			}
 		}
 		if a.Wait < 0 || a.Wait > testLead || a.At != h.now+a.Wait {
 			h.t.Fatalf("went after %d at %d, now %d", a.Wait, a.At, h.now)
@@ -223,6 +230,10 @@ func (h *history) take() {
 func (h *history) adjust(c *sent) {
 	c.settled = true
 	op := lua.Op{Kind: lua.Adjust, Key: c.op.Key, Model: c.op.Model, At: c.at}
+	if h.r.IntN(4) > 0 {
+		op.Guessed = lua.Parts{Input: h.r.Int64N(1e9), Output: h.r.Int64N(5)}
+		op.Took = lua.Parts{Input: h.r.Int64N(1e9), Output: h.r.Int64N(1e9)}
+	}
 	for i := range c.op.Rows {
 		r := c.op.Rows[i]
 		d := -h.r.Int64N(r.Cost + 1)
@@ -237,6 +248,39 @@ func (h *history) adjust(c *sent) {
 		op.Rows = append(op.Rows, r)
 	}
 	h.do(op)
+}
+
+// heed says that the vendor has less left of one limit than the fleet has; or
+// more, which changes nothing.
+func (h *history) heed() {
+	c := h.pick(func(c *sent) bool { return c.went && c.id >= 0 && c.a.Status == lua.Go })
+	if c == nil {
+		return
+	}
+	r := c.op.Rows[h.r.IntN(len(c.op.Rows))]
+	look := lua.Op{Kind: lua.Look, Key: c.op.Key, Model: c.op.Model, Line: c.op.Line, On: c.op.Model, Rows: []lua.Row{r}}
+	before := h.do(look)
+	r.Cost = h.r.Int64N(r.Amount)
+	op := lua.Op{Kind: lua.Heed, Key: c.op.Key, Model: c.op.Model, At: c.at, Rows: []lua.Row{r}}
+	if h.r.IntN(2) == 0 {
+		op.Reset = 1 + h.r.Int64N(r.Window)
+	}
+	took := h.do(op).Status == lua.Go
+	after, less := h.do(look), r.Amount-r.Cost-before.At
+	if took != (after.At > before.At) || took && (after.At != r.Amount-r.Cost || after.By < less) {
+		h.t.Fatalf("at %d: the vendor has %d left of %d: %d used, then %d (%d by others)", h.now, r.Cost, r.Amount, before.At, after.At, after.By)
+	}
+	if !took {
+		return
+	}
+	h.n.heeded++
+	others := &sent{op: c.op, at: c.at, went: true, settled: true, others: true}
+	if op.Reset > 0 && r.Burst >= 0 {
+		others.at = min(c.at, h.now+op.Reset-r.Window)
+	}
+	r.Cost = less
+	others.op.Rows = []lua.Row{r}
+	h.calls = append(h.calls, others)
 }
 
 // charge enters what was spent elsewhere, as far as the limits hold it.

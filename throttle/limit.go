@@ -10,13 +10,6 @@ import (
 // keep exactly.
 const MaxAmount = 1<<53 - 1
 
-// The two units that [transport] names for every AI call. Any other unit name
-// works as well: "segments", "usd_micros", "images".
-const (
-	Requests = "requests"
-	Tokens   = "tokens"
-)
-
 // Shape says how a limit looks at time.
 type Shape int
 

@@ -25,6 +25,7 @@ type Memory struct {
 	scopes map[string]*pause.State
 	lines  map[string]*memLine
 	tapes  map[string]*memTape
+	learn  map[string]*learned              // by a model's scope
 	fleets map[string]map[string]lua.Member // by fleet, by name
 	ops    int
 }
@@ -40,6 +41,7 @@ func NewMemoryClock(now func() time.Time) *Memory {
 		scopes: map[string]*pause.State{},
 		lines:  map[string]*memLine{},
 		tapes:  map[string]*memTape{},
+		learn:  map[string]*learned{},
 		fleets: map[string]map[string]lua.Member{},
 	}
 }
@@ -90,6 +92,11 @@ func (m *Memory) sweep(now int64, ops int) {
 			delete(m.tapes, k)
 		}
 	}
+	for k, l := range m.learn {
+		if l.at+learnedLife <= now {
+			delete(m.learn, k)
+		}
+	}
 	for k := range m.fleets {
 		m.roster(k, now)
 	}
@@ -134,6 +141,14 @@ func (t *turn) do(o *lua.Op) lua.Answer {
 				a.Status = lua.Go
 			}
 		}
+		lately := t.lately(o.Model, o.Guessed, o.Took)
+		a.Wait, a.At = lately.Input, lately.Output
+	case lua.Heed:
+		for i := range o.Rows {
+			if t.tape(&o.Rows[i]).heed(&o.Rows[i], o.At, o.Reset, t.now) {
+				a.Status = lua.Go
+			}
+		}
 	case lua.Charge:
 		for i := range o.Rows {
 			r := o.Rows[i]
@@ -146,7 +161,9 @@ func (t *turn) do(o *lua.Op) lua.Answer {
 		s := t.scope(o.On)
 		a = lua.Answer{Status: lua.Status(s.Phase), Wait: max(0, s.Till-t.now), KeyGen: s.Why, ModelGen: int64(len(t.line(o.Line).calls)), By: s.Gen}
 		if len(o.Rows) > 0 {
-			a.At = t.tape(&o.Rows[0]).used(&o.Rows[0], t.now)
+			tape := t.tape(&o.Rows[0])
+			a.At = tape.used(&o.Rows[0], t.now)
+			a.By = min(a.At, tape.others)
 		}
 	default:
 		a.Status, a.Wait = t.change(o)
@@ -221,10 +238,12 @@ func (t *turn) admit(o *lua.Op, id int64) lua.Answer {
 	a.Wait = x - t.now
 	switch {
 	case a.Wait <= early && a.Wait <= o.Patience:
-		a.Status, a.At, a.By = lua.Go, x, 0
+		a.Status, a.At, a.By, a.Left = lua.Go, x, 0, make([]int64, len(o.Rows))
 		for i := range o.Rows {
 			r := &o.Rows[i]
-			t.keep(r).charge(r, x, r.Burst > 0 || x < ramp(i), t.now)
+			tape := t.keep(r)
+			tape.charge(r, x, r.Burst > 0 || x < ramp(i), t.now)
+			a.Left[i] = r.Amount - tape.used(r, x)
 		}
 		if model.Take(x, t.lease, t.now) {
 			t.setScope(o.Model, model)

@@ -5,15 +5,12 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/headway-go/headway/lanes"
 	"github.com/headway-go/headway/lua"
 )
-
-// Cost is what a call takes, by unit. It must name every unit that a limit of
-// the call counts.
-type Cost map[string]int64
 
 // Call is one call to a vendor.
 type Call struct {
@@ -27,12 +24,17 @@ type Call struct {
 	// Lane is the call's priority. Zero is [lanes.Live].
 	Lane lanes.Lane
 
-	// Cost is the estimate. See [Cost].
+	// Cost is what the call takes, by unit. Together with Guess it must name every
+	// unit that a limit of the call counts. Neither may change until the
+	// reservation has ended.
 	Cost Cost
 
-	// Guess says that the cost is only a guess: it is lowered to what the lane
-	// may fill, where it is above that, instead of being refused as too large.
-	Guess bool
+	// Guess is what the call will probably take, in units that Cost does not
+	// name. [InputTokens] and [OutputTokens] are set right by what the fleet's
+	// calls to the model took of their guesses lately, once ten have settled. A
+	// guess, and what follows from one, is lowered to what the lane may fill
+	// where it is above that, instead of being refused as too large.
+	Guess Cost
 
 	// MaxWait replaces the lane's longest wait when it is above zero; below
 	// zero the call does not wait.
@@ -65,6 +67,7 @@ func (l *Limiter) stranger(model string) string {
 // out for each lane that calls it. It is safe for concurrent use.
 type target struct {
 	key, model string // fingerprint; name after aliases
+	called     string // the name before
 	names      lua.Names
 	scope      string
 	tag        int64 // of scope
@@ -72,6 +75,9 @@ type target struct {
 	limits     []boundLimit
 	limited    bool     // a limit of Models or Default applies
 	layouts    sync.Map // lane without its MaxWait -> *layout
+
+	// What the model's calls take of their guesses, as last heard; see lua.Answer.Lately.
+	input, output atomic.Int64
 }
 
 // boundLimit is a limit and the scope that it belongs to.
@@ -94,6 +100,7 @@ func (l *Limiter) newTarget(key, model string) *target {
 	if model == "" {
 		model = NoModel
 	}
+	called := model
 	if to, ok := match(l.config.Aliases, model); ok {
 		model = to
 	}
@@ -102,7 +109,7 @@ func (l *Limiter) newTarget(key, model string) *target {
 		limits, ok = l.config.Default, len(l.config.Default) > 0
 		model = l.stranger(model)
 	}
-	t := &target{key: key, model: model, names: lua.NewNames(l.config.Prefix, key)}
+	t := &target{key: key, model: model, called: called, names: lua.NewNames(l.config.Prefix, key)}
 	t.scope = t.names.Model(model)
 	t.tag, t.line = lua.Tag(t.scope), t.names.Line(t.scope)
 	for _, limit := range l.config.Key {
@@ -204,10 +211,13 @@ func zone(l Limit, now time.Time) lua.Zone {
 // plan is a call that is ready to be decided.
 type plan struct {
 	*target
-	lane  lanes.Lane
-	op    lua.Op
-	units []string // of each row
-	names []string // of each row's limit
+	lane    lanes.Lane
+	op      lua.Op
+	units   []string  // of each row
+	names   []string  // of each row's limit
+	limits  []Limit   // of each row
+	cost    Cost      // in the units that the call names
+	guessed lua.Parts // of its tokens
 }
 
 // plan checks the call and lays out its rows.
@@ -216,25 +226,28 @@ func (l *Limiter) plan(t *target, c Call) (*plan, error) {
 	if err := lane.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: Lane: %w", ErrInvalid, err)
 	}
-	for unit, n := range c.Cost {
-		if n < 0 || n > MaxAmount {
-			return nil, fmt.Errorf("%w: Cost[%q]: must be 0 to 2^53-1, got %d", ErrInvalid, unit, n)
-		}
+	if err := c.Cost.validate("Cost"); err != nil {
+		return nil, err
+	}
+	if err := c.Guess.validate("Guess"); err != nil {
+		return nil, err
 	}
 	if !t.limited && l.config.Strict {
 		return nil, fmt.Errorf("%w: Model: no limit names %q and the limiter is strict", ErrInvalid, t.model)
 	}
 	y := t.layout(lane)
-	p := &plan{target: t, lane: lane, units: make([]string, 0, len(y.rows)), names: make([]string, 0, len(y.rows)), op: lua.Op{
+	named, guessed := t.named(c)
+	cost := l.complete(t, named)
+	p := &plan{target: t, lane: lane, cost: named, guessed: guessed, limits: y.limits, units: make([]string, 0, len(y.rows)), names: make([]string, 0, len(y.rows)), op: lua.Op{
 		Kind: lua.Take, Key: t.names.Key(), Model: t.scope, Line: t.line, Share: lane.Share, ModelTag: t.tag, KeyRows: y.ofKey,
 		Rows: make([]lua.Row, 0, len(y.rows)),
 	}}
 	for i, r := range y.rows {
-		cost, named := c.Cost[y.limits[i].Unit]
+		n, named := cost[y.limits[i].Unit]
 		if !named {
-			return nil, fmt.Errorf("%w: Cost: does not name %q, which %s limits", ErrInvalid, y.limits[i].Unit, y.names[i])
+			return nil, l.unnamed(t, y.limits[i].Unit, y.names[i])
 		}
-		r.Cost = cost
+		r.Cost = n
 		if r.Burst < 0 {
 			r.Zone = zone(y.limits[i], time.Now())
 		}
@@ -242,8 +255,8 @@ func (l *Limiter) plan(t *target, c Call) (*plan, error) {
 		p.units = append(p.units, y.limits[i].Unit)
 		p.names = append(p.names, y.names[i])
 	}
-	if c.Guess {
-		p.lower()
+	if len(c.Guess) > 0 {
+		p.lower(c.Cost)
 	}
 	for i, r := range p.op.Rows {
 		if r.Cost > r.Ceiling {
@@ -254,9 +267,13 @@ func (l *Limiter) plan(t *target, c Call) (*plan, error) {
 	return p, nil
 }
 
-// lower brings every cost down to the smallest ceiling of its unit.
-func (p *plan) lower() {
+// lower brings every cost that is not known down to the smallest ceiling of its
+// unit.
+func (p *plan) lower(known Cost) {
 	for i, unit := range p.units {
+		if _, is := known[unit]; is {
+			continue
+		}
 		for j := range p.units {
 			if p.units[j] == unit {
 				p.op.Rows[i].Cost = min(p.op.Rows[i].Cost, p.op.Rows[j].Ceiling)

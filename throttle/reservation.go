@@ -2,7 +2,8 @@ package throttle
 
 import (
 	"context"
-	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -68,26 +69,57 @@ func (r *Reservation) end() bool {
 }
 
 // Settle replaces the estimate by what the vendor counted, in the window that
-// was charged; units that actual does not name stay as estimated. A window that
-// is over is left alone. Only the first Settle or Cancel has an effect; later
-// ones return nil.
+// was charged; units that actual does not name stay as estimated, and those that
+// follow from others (see [Tokens] and [Prices]) follow. A window that is over is
+// left alone. The fleet learns from it, see Call.Guess. Only the first Settle,
+// SettleAtLeast or Cancel has an effect; later ones return nil.
 func (r *Reservation) Settle(ctx context.Context, actual Cost) error {
-	for unit, n := range actual {
-		if n < 0 || n > MaxAmount {
-			return fmt.Errorf("%w: Settle: Cost[%q]: must be 0 to 2^53-1, got %d", ErrInvalid, unit, n)
-		}
-	}
-	if !r.end() {
-		return nil
-	}
-	rows := r.plan.delta(actual)
-	if len(rows) == 0 {
-		return nil
+	if err := actual.validate("Settle: Cost"); err != nil || !r.end() {
+		return err
 	}
 	op := r.op(lua.Adjust)
-	op.At, op.Rows = r.answer.At, rows
+	op.At, op.Rows = r.answer.At, r.plan.delta(r.actual(actual))
+	op.Guessed, op.Took = r.plan.learn(actual)
+	if len(op.Rows) == 0 && op.Guessed == (lua.Parts{}) {
+		return nil
+	}
+	answers, err := r.g.do(context.WithoutCancel(ctx), op)
+	if err == nil {
+		r.plan.heard(answers[0].Lately())
+	}
+	return err
+}
+
+// SettleAtLeast is Settle for a count that is not final, such as that of a
+// stream which was cut: what is above the estimate is charged, nothing is given
+// back, and nothing is learned.
+func (r *Reservation) SettleAtLeast(ctx context.Context, seen Cost) error {
+	if err := seen.validate("SettleAtLeast: Cost"); err != nil || !r.end() {
+		return err
+	}
+	op := r.op(lua.Adjust)
+	more := func(row lua.Row) bool { return row.Cost < 0 }
+	op.At, op.Rows = r.answer.At, slices.DeleteFunc(r.plan.delta(r.actual(seen)), more)
+	if len(op.Rows) == 0 {
+		return nil
+	}
 	_, err := r.g.do(context.WithoutCancel(ctx), op)
 	return err
+}
+
+// actual is what the call took in the units that were counted, and in those
+// that follow from them and from what else was estimated.
+func (r *Reservation) actual(counted Cost) Cost {
+	l, t := r.g.l, r.plan.target
+	all := make(Cost, len(r.plan.cost)+len(counted)+2)
+	maps.Copy(all, r.plan.cost)
+	maps.Copy(all, counted)
+	before, after := l.complete(t, r.plan.cost), l.complete(t, all)
+	maps.DeleteFunc(after, func(unit string, n int64) bool {
+		_, is := counted[unit]
+		return !is && n == before[unit]
+	})
+	return after
 }
 
 // Cancel gives everything back: the call never went out. A probe's place is

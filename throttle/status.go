@@ -54,6 +54,9 @@ type ModelStatus struct {
 type LimitStatus struct {
 	Limit
 	Used int64
+	// Others is the part of Used that the vendor counted though this fleet did not
+	// send it: somebody else uses the key. See [Reservation.Heed].
+	Others int64
 }
 
 // Member is one process that uses the key.
@@ -136,7 +139,7 @@ func (g *group) look(ctx context.Context, s *Status, models []string) error {
 			}
 			op.Rows = []lua.Row{r}
 			ops = append(ops, op)
-			fill = append(fill, func(a lua.Answer) { *limits = append(*limits, LimitStatus{b.Limit, a.At}) })
+			fill = append(fill, func(a lua.Answer) { *limits = append(*limits, LimitStatus{b.Limit, a.At, a.By}) })
 		}
 	}
 	s.Models = make([]ModelStatus, len(models))

@@ -16,6 +16,8 @@ type memTape struct {
 	number  int64   // Fixed: of the window that sum counts
 	sum     int64
 	meter   float64 // when the bucket would be empty again
+	others  int64   // how much of sum the vendor counted though this fleet did not send it
+	gone    int64   // when that has left the window
 	expires int64
 }
 
@@ -33,6 +35,9 @@ func (t *turn) tape(r *lua.Row) *memTape {
 		return &memTape{}
 	}
 	tape.forget(r, t.now)
+	if tape.gone <= t.now {
+		tape.others = 0
+	}
 	return tape
 }
 
@@ -195,15 +200,48 @@ func (t *memTape) adjust(r *lua.Row, at, now int64) bool {
 	return true
 }
 
+// heed believes a vendor that has less left than this fleet has, see take.lua.
+func (t *memTape) heed(r *lua.Row, at, reset, now int64) bool {
+	d := r.Amount - r.Cost - t.used(r, now)
+	if r.Burst < 0 {
+		if d <= 0 || windowNumber(r, at) != t.number || windowNumber(r, now) != t.number {
+			return false
+		}
+		t.sum += d
+	} else {
+		if reset > 0 {
+			at = min(at, now+reset-r.Window)
+		}
+		if n := len(t.entries); d <= 0 || at <= now-r.Window || n == 0 || t.entries[n-1].at < at {
+			return false
+		}
+		slot := float64(r.Window) / slots // one entry a slot, however often this is heard
+		at = min(t.entries[len(t.entries)-1].at, int64(math.Ceil((slotOf(r, at)+1)*slot)))
+		i, there := t.find(at)
+		if !there {
+			t.entries = slices.Insert(t.entries, i, entry{at: at})
+		}
+		t.change(at, d)
+	}
+	t.others, t.gone = t.others+d, max(t.gone, at+r.Window)
+	return true
+}
+
 // change adds units to the entry that holds at, the first one not before it,
 // never below zero. It returns what it added. The newest entry is not before at.
 func (t *memTape) change(at, d int64) int64 {
-	i, _ := slices.BinarySearchFunc(t.entries, at, func(e entry, at int64) int { return cmp.Compare(e.at, at) })
+	i, _ := t.find(at)
 	e := &t.entries[i]
 	d = max(d, -e.units)
 	e.units += d
 	t.sum += d
 	return d
+}
+
+// find returns where an entry of that time stands, or would stand, and whether
+// it does.
+func (t *memTape) find(at int64) (int, bool) {
+	return slices.BinarySearchFunc(t.entries, at, func(e entry, at int64) int { return cmp.Compare(e.at, at) })
 }
 
 // Fixed windows are numbered by the clock of their time zone.

@@ -14,15 +14,6 @@ import (
 	"github.com/headway-go/headway/transport/profiles"
 )
 
-const (
-	// defaultOutput is the output in tokens that is assumed for a request which
-	// does not bound it.
-	defaultOutput = 1024
-
-	// bytesPerToken turns the length of a request into tokens.
-	bytesPerToken = 4
-)
-
 var (
 	errNoLimiter = errors.New("transport: Limiter: must not be nil")
 	errNoURL     = errors.New("transport: URL of the request: must not be nil")
@@ -63,7 +54,7 @@ func (t *Transport) read(req *http.Request) (*call, error) {
 	if c.out.Header == nil {
 		c.out.Header = http.Header{}
 	}
-	seen := profiles.Request{Output: -1, Copies: 1}
+	var seen profiles.Request
 	prices := c.profile.CostFunc != nil || c.profile.Message != nil
 	if c.ask.Model == "" || prices || !names(fixed, throttle.Requests, throttle.Tokens) {
 		if seen, err = sniff(c.profile, c.out); err != nil {
@@ -76,8 +67,7 @@ func (t *Transport) read(req *http.Request) (*call, error) {
 	if c.ask.Model == "" {
 		c.ask.Model = throttle.NoModel
 	}
-	c.ask.Cost = c.estimate(seen)
-	c.ask.Guess = fixed == nil && seen.Cost == nil
+	c.ask.Cost, c.ask.Guess = throttle.Cost{throttle.Requests: 1}, seen.Guess
 	maps.Copy(c.ask.Cost, seen.Cost)
 	maps.Copy(c.ask.Cost, fixed)
 	return c, nil
@@ -133,21 +123,6 @@ func names(cost throttle.Cost, units ...string) bool {
 	return true
 }
 
-// estimate is what a call will probably cost. A request without a body asks for
-// nothing to be generated, and no more does a text message.
-func (c *call) estimate(seen profiles.Request) throttle.Cost {
-	if c.req.Body == nil || c.req.Body == http.NoBody || c.profile.Message != nil {
-		return throttle.Cost{throttle.Requests: 1, throttle.Tokens: 0}
-	}
-	output := seen.Output
-	if output < 0 {
-		output = defaultOutput
-	}
-	output = min(output, throttle.MaxAmount/seen.Copies) * seen.Copies
-	input := (seen.Text + bytesPerToken - 1) / bytesPerToken
-	return throttle.Cost{throttle.Requests: 1, throttle.Tokens: min(input+output, throttle.MaxAmount)}
-}
-
 // reserve waits until the call may go. It errs if the call must not be sent.
 func (c *call) reserve() error {
 	t := c.transport
@@ -168,10 +143,19 @@ func (c *call) reserve() error {
 	return err
 }
 
-// settle replaces what was reserved by what the call took. Units that actual
-// does not name stay as they were estimated.
-func (c *call) settle(actual throttle.Cost) {
-	c.tell("settle", func(ctx context.Context) error { return c.held.Settle(ctx, actual) })
+// settle replaces what was reserved by what the call took. Units that it does
+// not name stay as they were estimated. A count that is not final cannot lower
+// the estimate (S19).
+func (c *call) settle(actual throttle.Cost, final bool) {
+	if c.profile.Caps == profiles.CapsCharged && actual[throttle.Tokens] <= c.held.Cost()[throttle.Tokens] {
+		delete(actual, throttle.Tokens)
+	}
+	c.tell("settle", func(ctx context.Context) error {
+		if !final {
+			return c.held.SettleAtLeast(ctx, actual)
+		}
+		return c.held.Settle(ctx, actual)
+	})
 }
 
 // cancel gives back what was reserved: the call never went out.

@@ -33,6 +33,7 @@ type hold struct {
 	call    throttle.Call
 	settled []throttle.Cost
 	reports []pause.Verdict
+	left    []throttle.Left
 	cancels int
 	dead    bool // some bookkeeping came with a context that was already over
 }
@@ -48,7 +49,14 @@ func (b *book) reserve(_ context.Context, c throttle.Call) (reservation, error) 
 	return h, nil
 }
 
-func (h *hold) Cost() throttle.Cost { return h.call.Cost }
+func (h *hold) Cost() throttle.Cost { return estimated(h.call) }
+
+// estimated is what a call would be charged in requests, tokens and what else it knows.
+func estimated(c throttle.Call) throttle.Cost {
+	cost := throttle.Cost{throttle.Tokens: c.Guess[throttle.InputTokens] + c.Guess[throttle.OutputTokens]}
+	maps.Copy(cost, c.Cost)
+	return cost
+}
 
 func (h *hold) note(ctx context.Context, do func()) error {
 	h.book.mu.Lock()
@@ -63,6 +71,19 @@ func (h *hold) note(ctx context.Context, do func()) error {
 
 func (h *hold) Settle(ctx context.Context, actual throttle.Cost) error {
 	return h.note(ctx, func() { h.settled = append(h.settled, maps.Clone(actual)) })
+}
+
+func (h *hold) SettleAtLeast(ctx context.Context, seen throttle.Cost) error {
+	if seen[throttle.Tokens] <= h.Cost()[throttle.Tokens] {
+		return nil
+	}
+	return h.Settle(ctx, seen)
+}
+
+func (h *hold) Heed(left ...throttle.Left) {
+	h.book.mu.Lock()
+	defer h.book.mu.Unlock()
+	h.left = append(h.left, left...)
 }
 
 func (h *hold) Cancel(ctx context.Context) error { return h.note(ctx, func() { h.cancels++ }) }

@@ -21,13 +21,12 @@ func (c *call) judge(resp *http.Response) {
 	}
 	v := c.profile.Judge(a)
 	c.report(v)
+	if !c.transport.NoFeedback {
+		c.held.Heed(c.profile.Left(resp.Header, a.Now)...)
+	}
 	c.mark(resp)
 	if slices.Contains(c.profile.Free, resp.StatusCode) && v.Class != pause.ClientError {
-		nothing := throttle.Cost{}
-		for unit := range c.held.Cost() {
-			nothing[unit] = 0
-		}
-		c.settle(nothing)
+		c.cancel()
 		c.settled = true
 	}
 }

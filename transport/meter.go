@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/headway-go/headway/pause"
-	"github.com/headway-go/headway/throttle"
 	"github.com/headway-go/headway/transport/profiles"
 )
 
@@ -89,8 +88,7 @@ func (c *call) warn(a profiles.Answer) {
 	}
 }
 
-// finish settles by the vendor's count, the first time it is called. A count
-// that is not final cannot lower the estimate (S19).
+// finish settles by the vendor's count, the first time it is called.
 func (m *meter) finish(eof bool) {
 	m.mu.Lock()
 	scanner := m.scanner
@@ -99,26 +97,7 @@ func (m *meter) finish(eof bool) {
 	if scanner == nil {
 		return
 	}
-	usage, final, ok := scanner.Usage(eof)
-	if !ok {
-		return
+	if usage, final, ok := scanner.Usage(eof); ok {
+		m.call.settle(usage.Cost(), final)
 	}
-	actual := throttle.Cost(usage.Cost())
-	if !final {
-		actual = m.call.above(actual)
-	}
-	if len(actual) > 0 {
-		m.call.settle(actual)
-	}
-}
-
-// above returns the units of actual that are more than what was reserved.
-func (c *call) above(actual throttle.Cost) throttle.Cost {
-	reserved, more := c.held.Cost(), throttle.Cost{}
-	for unit, n := range actual {
-		if n > reserved[unit] {
-			more[unit] = n
-		}
-	}
-	return more
 }

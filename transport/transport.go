@@ -64,11 +64,12 @@ type Transport struct {
 	// Nil is none.
 	Pepper fingerprint.Pepper
 
-	// Cost is what a call takes, by unit. Nil estimates it: one request, and in
-	// tokens a quarter of the body's bytes plus the most output that the request
-	// allows (1,024 if it does not say, times the answers it asks for). Units
-	// "requests" and "tokens", and those that the profile knows, are estimated
-	// too where Cost does not name them. A limit in any other unit makes the call
+	// Cost is what a call takes, by unit. Units that it does not name are
+	// estimated: one request; in tokens a quarter of the body's bytes plus the most
+	// output that the request allows (1,024 if it does not say, times the answers
+	// it asks for), each times what the fleet's calls to the model took of their
+	// estimates lately (see [throttle.Call]); and what the profile knows of the
+	// API, such as images and characters. A limit in any other unit makes the call
 	// an error that matches [throttle.ErrInvalid] and names the unit.
 	Cost throttle.Cost
 
@@ -78,6 +79,12 @@ type Transport struct {
 
 	// Refusals says in which form a refusal reaches the caller. Zero is Auto.
 	Refusals Refusals
+
+	// NoFeedback ignores what the vendor says is left of its limits. False takes
+	// from the fleet's budget what others used of the same key: a vendor that has
+	// less left than the fleet thinks is believed, one that has more is not. See
+	// [throttle.Reservation.Heed].
+	NoFeedback bool
 
 	// NoRetries adds "X-Should-Retry: false" to the vendor's own 429 in lanes that
 	// do not wait (see MaxWait), and changes nothing else. openai-go and
@@ -101,8 +108,10 @@ type Transport struct {
 type reservation interface {
 	Cost() throttle.Cost
 	Settle(ctx context.Context, actual throttle.Cost) error
+	SettleAtLeast(ctx context.Context, seen throttle.Cost) error
 	Cancel(ctx context.Context) error
 	Report(ctx context.Context, v pause.Verdict) error
+	Heed(left ...throttle.Left)
 }
 
 // RoundTrip sends a call as soon as the budget has room for it, and returns the

@@ -38,7 +38,7 @@ var users = map[string][]string{
 
 // never names arrows that no other rule forbids.
 var never = map[string][]string{
-	"transport/profiles": {"throttle", "transport"},
+	"transport/profiles": {"transport", "lua"},
 }
 
 // requirements are the only modules that the library itself needs.

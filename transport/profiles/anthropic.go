@@ -19,7 +19,8 @@ var (
 // https://github.com/anthropics/claude-code/issues/66314 and 60359 (billing and a
 // disabled organisation behind a 400). Usage: anthropic-sdk-go, message.go: the
 // counts of message_delta are cumulative, and input_tokens leaves both cache
-// counts out.
+// counts out. Cache reads do not count against limits:
+// https://platform.claude.com/docs/en/api/rate-limits.
 func Anthropic() *Profile {
 	kind := []string{"error.type", "error.details.error_code"}
 	return &Profile{
@@ -29,6 +30,7 @@ func Anthropic() *Profile {
 		KeyPlaces:  []string{"X-Api-Key"},
 		Model:      []Place{{Body, "model"}},
 		OutputCaps: []string{"max_tokens"},
+		Shapes:     []Shape{{Ends: []string{"/count_tokens"}}},
 		Texts:      []string{"error.message"},
 		Rules: []Rule{
 			{Fields: kind, Values: []string{"enforced_spend_limit_reached", "billing_error"}, Class: pause.QuotaExhausted, Scope: pause.Key},
@@ -43,11 +45,13 @@ func Anthropic() *Profile {
 			{Status: []int{200}, Fields: kind, Values: []string{"api_error", "timeout_error"}, Class: pause.ServerError},
 		},
 		Usage: UsageFields{
-			At:     []string{"usage", "message.usage"},
-			Input:  []string{"input_tokens"},
-			Output: []string{"output_tokens"},
-			Cached: []string{"cache_read_input_tokens"},
-			Beside: []string{"cache_read_input_tokens", "cache_creation_input_tokens"},
+			At:         []string{"usage", "message.usage"},
+			Input:      []string{"input_tokens"},
+			Output:     []string{"output_tokens"},
+			Cached:     []string{"cache_read_input_tokens"},
+			Written:    []string{"cache_creation_input_tokens"},
+			Beside:     []string{"cache_read_input_tokens", "cache_creation_input_tokens"},
+			CachedFree: true,
 		},
 		StreamEnds: []string{"message_stop"},
 	}

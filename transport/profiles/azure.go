@@ -23,11 +23,13 @@ var (
 // (high demand behind a 429) and
 // https://learn.microsoft.com/azure/api-management/azure-openai-token-limit-policy
 // (a spent quota behind a 403). Waits: azcore, internal/shared: retry-after-ms
-// goes before Retry-After.
+// goes before Retry-After. Tokens are counted when a call comes, its caps in
+// full: https://learn.microsoft.com/answers/questions/1689036.
 func Azure() *Profile {
 	p := compatible("azure-openai", "*.openai.azure.com", "*.cognitiveservices.azure.com", "*.services.ai.azure.com")
 	p.PerHost = true
 	p.KeyPlaces = []string{"Api-Key"}
+	p.Caps = CapsCharged
 	p.Rules = append(p.Rules,
 		Rule{Status: []int{429}, Text: azureBusy, Class: pause.Overloaded, Scope: pause.Model},
 		Rule{Status: []int{403}, Text: azureQuota, Class: pause.QuotaExhausted, Scope: pause.Key},

@@ -24,7 +24,8 @@ var tokensPerDay = regexp.MustCompile(`(?i)\bper day\b`)
 // https://github.com/anthropics/claude-code/issues/2260 (a bad token behind a
 // 403), https://github.com/minorun365/agent-book/issues/29 (a spent day). Usage:
 // aws-sdk-go-v2, bedrockruntime, TokenUsage: both cache counts are outside of
-// inputTokens.
+// inputTokens. The cap of a call is held until it ends, cache reads are given
+// back then: aws/agent-toolkit-for-aws, amazon-bedrock, quota-health.md.
 func Bedrock() *Profile {
 	code := []string{"X-Amzn-Errortype", "__type", "code"}
 	return &Profile{
@@ -33,6 +34,7 @@ func Bedrock() *Profile {
 		PerHost:     true,
 		Model:       []Place{{Path, "model"}},
 		OutputCaps:  []string{"inferenceConfig.maxTokens", "inferenceConfig.max_new_tokens", "max_tokens", "max_gen_len", "textGenerationConfig.maxTokenCount"},
+		Caps:        CapsHeld,
 		ErrorHeader: "X-Amzn-Errortype",
 		Texts:       []string{"message", "Message"},
 		Rules: []Rule{
@@ -47,10 +49,12 @@ func Bedrock() *Profile {
 			{Status: []int{429}, Text: tokensPerDay, Class: pause.QuotaExhausted, Scope: pause.Model},
 		},
 		Usage: UsageFields{
-			At:     []string{"usage"},
-			Input:  []string{"inputTokens", "input_tokens"},
-			Output: []string{"outputTokens", "output_tokens"},
-			Cached: []string{"cacheReadInputTokens", "cache_read_input_tokens"},
+			At:         []string{"usage"},
+			Input:      []string{"inputTokens", "input_tokens"},
+			Output:     []string{"outputTokens", "output_tokens"},
+			Cached:     []string{"cacheReadInputTokens", "cache_read_input_tokens"},
+			Written:    []string{"cacheWriteInputTokens", "cache_creation_input_tokens"},
+			CachedFree: true,
 			Beside: []string{
 				"cacheReadInputTokens", "cacheWriteInputTokens",
 				"cache_read_input_tokens", "cache_creation_input_tokens",

@@ -8,7 +8,7 @@ import "github.com/headway-go/headway/pause"
 // The sources of its rules:
 // https://help.elevenlabs.io/hc/en-us/articles/19572237925521 (401) and
 // https://help.elevenlabs.io/hc/en-us/articles/19571824571921 (429: too many
-// calls at one time, or a busy system).
+// calls at one time, or a busy system). Its credits are characters.
 func ElevenLabs() *Profile {
 	status := []string{"detail.status"}
 	return &Profile{
@@ -17,6 +17,7 @@ func ElevenLabs() *Profile {
 		Marks:     []string{"Xi-Api-Key"},
 		KeyPlaces: []string{"Xi-Api-Key"},
 		Model:     []Place{{Body, "model_id"}},
+		Shapes:    []Shape{{Ends: []string{""}, Characters: []string{"text"}}},
 		Texts:     []string{"detail.message"},
 		Rules: []Rule{
 			{Fields: status, Values: []string{"quota_exceeded"}, Class: pause.QuotaExhausted, Scope: pause.Key},

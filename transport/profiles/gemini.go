@@ -39,7 +39,11 @@ func Gemini() *Profile {
 			"generationConfig.maxOutputTokens", "generation_config.max_output_tokens",
 			"max_tokens", "max_completion_tokens",
 		},
-		Copies:     []string{"generationConfig.candidateCount", "generation_config.candidate_count", "n"},
+		Shapes: []Shape{
+			{Ends: []string{":embedContent", ":batchEmbedContents", ":countTokens", "/embeddings"}},
+			{Ends: []string{"/images/generations", ":predict"}, Output: imageTokens, Images: true},
+		},
+		Copies:     []string{"generationConfig.candidateCount", "generation_config.candidate_count", "parameters.sampleCount", "n"},
 		Texts:      []string{"error.message", "error.details.violations.quotaId"},
 		StatusPath: "error.code",
 		Rules: []Rule{
@@ -88,6 +92,7 @@ func Vertex() *Profile {
 	p.Usage.Input = append(p.Usage.Input, partner.Usage.Input...)
 	p.Usage.Output = append(p.Usage.Output, partner.Usage.Output...)
 	p.Usage.Cached = append(p.Usage.Cached, partner.Usage.Cached...)
+	p.Usage.Written = partner.Usage.Written
 	p.Usage.Beside = append(p.Usage.Beside, partner.Usage.Beside...)
 	p.StreamEnds = partner.StreamEnds
 	p.Rules = slices.Concat(p.Rules, partner.Rules)

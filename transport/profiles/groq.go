@@ -11,12 +11,14 @@ var orgRestricted = regexp.MustCompile(`(?i)\borgani[sz]ation has been restricte
 // Groq returns the profile of Groq.
 //
 // The sources of its rules: https://console.groq.com/docs/errors (498),
-// https://console.groq.com/docs/rate-limits (limits are per model),
+// https://console.groq.com/docs/rate-limits (limits are per model; what was read
+// from a cache does not count),
 // https://kerlig.com/help (a restricted organisation behind a 400). Usage in
 // streams stands at x_groq.usage.
 func Groq() *Profile {
-	code := []string{"error.code", "error.type"}
+	code := []string{"error.code", "error.type"} // of Groq's own
 	p := compatible("groq", "api.groq.com")
+	p.Usage.CachedFree = true
 	p.Rules = append(p.Rules,
 		Rule{Fields: code, Values: []string{"organization_restricted"}, Class: pause.KeyRefused, Scope: pause.Key},
 		Rule{Fields: code, Values: []string{"capacity_exceeded"}, Class: pause.Overloaded, Scope: pause.Model},

@@ -2,8 +2,10 @@ package profiles
 
 import (
 	"regexp"
+	"time"
 
 	"github.com/headway-go/headway/pause"
+	"github.com/headway-go/headway/throttle"
 )
 
 var (
@@ -30,7 +32,8 @@ func OpenAI() *Profile {
 		ScopeHeaders: []string{"OpenAI-Organization", "OpenAI-Project"},
 		Model:        []Place{{Path, "deployments"}, {Body, "model"}},
 		OutputCaps:   []string{"max_tokens", "max_completion_tokens", "max_output_tokens"},
-		Copies:       []string{"n"},
+		Copies:       []string{"n", "best_of"},
+		Shapes:       openaiShapes(),
 		Texts:        []string{"error.message", "error", "message", "response.error.message"},
 		Rules: []Rule{
 			{AboveLimit: true, Class: pause.ClientError},
@@ -60,6 +63,31 @@ func OpenAI() *Profile {
 			Total:  []string{"total_tokens"},
 			Cached: []string{"prompt_tokens_details.cached_tokens", "input_tokens_details.cached_tokens"},
 		},
-		StreamEnds: []string{"response.completed", "response.incomplete", "response.failed"},
+		StreamEnds:  []string{"response.completed", "response.incomplete", "response.failed"},
+		LeftHeaders: perMinute("X-Ratelimit-Remaining-", "X-Ratelimit-Reset-", throttle.Requests, throttle.Tokens),
+	}
+}
+
+// perMinute are the headers of limits of a minute whose names end in their unit.
+func perMinute(remaining, reset string, units ...string) (left []LeftHeaders) {
+	for _, unit := range units {
+		left = append(left, LeftHeaders{Unit: unit, Window: time.Minute, Scope: pause.Model,
+			Remaining: remaining + unit, Reset: reset + unit})
+	}
+	return left
+}
+
+// imageTokens is what a picture of medium quality takes, 1024 by 1024 pixels:
+// https://developers.openai.com/api/docs/guides/image-generation.
+const imageTokens = 1056
+
+// openaiShapes are the APIs of OpenAI's dialect that do not answer text with
+// text. A minute of sound is about a thousand tokens of input, and a megabyte.
+func openaiShapes() []Shape {
+	return []Shape{
+		{Ends: []string{"/embeddings", "/moderations", "/rerank", "/tokenize"}},
+		{Ends: []string{"/audio/transcriptions", "/audio/translations"}, BytesPerToken: 1000, Output: DefaultOutput / 4},
+		{Ends: []string{"/audio/speech"}, Output: DefaultOutput, Characters: []string{"input"}},
+		{Ends: []string{"/images/generations", "/images/edits", "/images/variations"}, Output: imageTokens, Images: true},
 	}
 }

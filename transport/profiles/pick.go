@@ -33,6 +33,26 @@ func pickAll(r io.Reader, paths []string, found func(path, value string, k kind)
 	return p.value("", 0)
 }
 
+// pickText is pick for those who mind what of the document is no text.
+func pickText(r io.Reader, paths []string, found func(path, value string)) mediaCount {
+	p := picker{r: bufio.NewReader(r), paths: paths, found: func(path, value string, k kind) {
+		if k != nested {
+			found(path, value)
+		}
+	}}
+	_ = p.value("", 0) // what came before an error is all there is
+	return p.mediaCount
+}
+
+// mediaCount is what of a JSON document is in base64: a string that begins with
+// 1 KiB of its alphabet, which no text does.
+type mediaCount struct {
+	media, mediaBytes int64
+	inMedia           bool // the document ended within one
+}
+
+const mediaHead = 1 << 10
+
 // kind is what stands at a path.
 type kind int
 
@@ -46,6 +66,7 @@ type picker struct {
 	r     *bufio.Reader
 	paths []string
 	found func(path, value string, k kind)
+	mediaCount
 }
 
 var errSyntax = errors.New("profiles: not a JSON document")
@@ -177,9 +198,19 @@ func (p *picker) skip() error {
 // decoded, or "" if it is longer than limit.
 func (p *picker) text(limit int) (string, error) {
 	kept, slashes := []byte{'"'}, 0 // slashes is the run of them just before here
+	head, size, coded := 0, int64(0), true
+	defer func() {
+		if coded && head == mediaHead {
+			p.media, p.mediaBytes = p.media+1, p.mediaBytes+size
+		}
+	}()
 	for {
 		part, err := p.r.ReadSlice('"')
+		n := min(len(part), mediaHead-head)
+		coded = coded && (n == 0 || base64ish(part[:n]))
+		head, size = head+n, size+int64(len(part))
 		if err != nil && err != bufio.ErrBufferFull {
+			p.inMedia = coded && head == mediaHead
 			return "", err
 		}
 		if limit >= 0 && len(kept)+len(part) <= limit+2 {
@@ -247,4 +278,15 @@ func (p *picker) next() (byte, error) {
 			return c, err
 		}
 	}
+}
+
+// base64ish reports whether b may be base64, in either alphabet, or the "data:"
+// address before it.
+func base64ish(b []byte) bool {
+	for _, c := range b {
+		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '+' || c > '9') && strings.IndexByte("=_:;\"", c) < 0 {
+			return false
+		}
+	}
+	return true
 }

@@ -64,6 +64,12 @@ type Profile struct {
 	// spell it with and without. Empty cuts nothing.
 	TrimModel string
 
+	// Shapes are the APIs of the vendor whose requests are estimated otherwise than
+	// text that is answered with text; the first whose path fits counts. Caps says
+	// what the vendor makes of OutputCaps.
+	Shapes []Shape
+	Caps   Caps
+
 	// OutputCaps are paths in the request of the most tokens that the answer may
 	// have; the largest of those present counts. Copies are paths of the number
 	// of answers asked for.
@@ -108,6 +114,9 @@ type Profile struct {
 	Usage      UsageFields
 	StreamEnds []string
 
+	// LeftHeaders say what is left of the vendor's limits.
+	LeftHeaders []LeftHeaders
+
 	// The functions go before the data above. Each may be nil. They may be
 	// called by many goroutines at once and must neither change nor keep what
 	// they get. The request has no body; body is its first 256 KiB.
@@ -115,8 +124,9 @@ type Profile struct {
 	// ModelFunc returns the model, "" to go on with Model.
 	ModelFunc func(r *http.Request, body []byte) string
 
-	// CostFunc returns the call's estimated cost by unit, nil to go on with
-	// Message. Requests and tokens that it does not name get the common estimate.
+	// CostFunc returns what the call costs, by unit, nil to go on with Message.
+	// What it does not name is estimated, see Shapes: a tokenizer, for instance,
+	// names "input_tokens" and leaves the output to the estimate.
 	CostFunc func(r *http.Request, body []byte) map[string]int64
 
 	// JudgeFunc returns the verdict, false to go on with Rules. A verdict

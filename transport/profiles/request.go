@@ -38,13 +38,15 @@ type Place struct {
 // without a body.
 type Request struct {
 	Model string           // "" if the request names none
-	Cost  map[string]int64 // from CostFunc or Message; nil without them
+	Cost  map[string]int64 // from CostFunc, Message or the request's Shape; nil without them
+	Guess map[string]int64 // input and output tokens; see [Profile.Shapes]
 
 	// Text is the length in bytes of what the vendor counts as text: the body, but
 	// of a multipart form only the fields that are no files, and nothing of an
-	// image, a sound, a video or an application/octet-stream. Where a body of
-	// unknown length was not read to its end, it is what was read.
-	Text int64
+	// image, a sound, a video or an application/octet-stream, or of what stands in
+	// a JSON document in base64: Media is how many of these there are. Where a body
+	// of unknown length was not read to its end, it is what was read.
+	Text, Media int64
 
 	// Output is the most tokens that one answer may have, -1 if the request does
 	// not say. Copies is how many answers it asks for, at least 1.
@@ -78,6 +80,10 @@ func (p *Profile) Read(r *http.Request, body io.Reader) Request {
 	default:
 		got.Text = count.n
 	}
+	got.Text, got.Media = max(0, got.Text-fields.mediaBytes), fields.media
+	if fields.inMedia { // the rest of it was not read
+		got.Text = min(got.Text, count.n-fields.mediaBytes)
+	}
 	if got.Model == "" {
 		got.Model = p.model(r.URL, fields.values)
 	}
@@ -94,6 +100,7 @@ func (p *Profile) Read(r *http.Request, body io.Reader) Request {
 			got.Copies = max(got.Copies, n)
 		}
 	}
+	p.estimate(r, &got, fields.values)
 	return got
 }
 
@@ -156,6 +163,7 @@ type formFields struct {
 	values map[string]string
 	apart  bool  // it is not all text: a multipart form, or a file as it is
 	text   int64 // then the length of what is
+	mediaCount
 }
 
 // fields reads the wanted fields of a JSON document, of a form or of a multipart
@@ -165,6 +173,9 @@ type formFields struct {
 func (p *Profile) fields(contentType string, body io.Reader) formFields {
 	got := formFields{values: map[string]string{}}
 	want := slices.Concat(p.OutputCaps, p.Copies, p.Message)
+	for _, s := range p.Shapes {
+		want = append(want, s.Characters...)
+	}
 	for _, place := range p.Model {
 		if place.In == Body {
 			want = append(want, place.Name)
@@ -203,7 +214,7 @@ func (p *Profile) fields(contentType string, body io.Reader) formFields {
 			}
 		}
 	default:
-		pick(body, want, func(path, value string) { got.values[path] = value })
+		got.mediaCount = pickText(body, want, func(path, value string) { got.values[path] = value })
 	}
 	return got
 }

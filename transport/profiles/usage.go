@@ -5,26 +5,37 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/headway-go/headway/throttle"
 )
 
 // Usage is what a vendor counted for one call.
 type Usage struct {
 	// Input is the whole prompt in tokens, what came from a cache included.
-	// Cached is the part of it that was read from a cache. Output is all that
-	// was generated, reasoning included.
-	Input, Cached, Output int64
+	// Cached is the part of it that was read from a cache, Written the part that
+	// was written to one. Output is all that was generated, reasoning included.
+	Input, Cached, Written, Output int64
 
-	// Units are counts in other units, from UsageFunc or UsageFields.Units. They
-	// name "tokens" too if these were counted beside them. Nil is none.
+	// Counted is the part of Input that the vendor counts against its limits.
+	Counted int64
+
+	// Units are counts in other units, from UsageFunc or UsageFields.Units. Nil is
+	// none.
 	Units map[string]int64
 }
 
-// Cost returns the usage by unit; "tokens" is input and output together.
+// Cost returns the usage by unit: "tokens", which is "input_tokens" and
+// "output_tokens" together, as the vendor's limits count them; "cached_tokens",
+// "cache_write_tokens" and "uncached_tokens" as it bills the input; and Units.
 func (u Usage) Cost() map[string]int64 {
-	if u.Units != nil {
-		return u.Units
+	cost := map[string]int64{}
+	if u.Input+u.Output > 0 {
+		cost[throttle.Tokens], cost[throttle.InputTokens], cost[throttle.OutputTokens] = u.Counted+u.Output, u.Counted, u.Output
+		cost[throttle.CachedTokens], cost[throttle.CacheWriteTokens] = u.Cached, u.Written
+		cost[throttle.UncachedTokens] = max(0, u.Input-u.Cached-u.Written)
 	}
-	return map[string]int64{"tokens": u.Input + u.Output}
+	maps.Copy(cost, u.Units)
+	return cost
 }
 
 // UsageFields says where an answer counts what the call took. The zero UsageFields is
@@ -39,10 +50,15 @@ type UsageFields struct {
 	// corrects Output: some vendors leave reasoning out of it.
 	Input, Output, Total []string
 
-	// Cached is the part of the input that was read from a cache. Beside lists
-	// counts that Input leaves out and the whole prompt includes. Thoughts lists
-	// counts that Output leaves out and all that was generated includes.
-	Cached, Beside, Thoughts []string
+	// Cached is the part of the input that was read from a cache, Written the part
+	// that was written to one. Beside lists counts that Input leaves out and the
+	// whole prompt includes. Thoughts lists counts that Output leaves out and all
+	// that was generated includes.
+	Cached, Written, Beside, Thoughts []string
+
+	// CachedFree says that the vendor's limits do not count what was read from a
+	// cache.
+	CachedFree bool
 
 	// Units are counts in other units than tokens: their paths in the answer, by
 	// unit. A count may be a string. A zero says that the vendor has not counted
@@ -67,7 +83,7 @@ const maxTokens = 1e9
 func (f *UsageFields) tally() *tally {
 	t := &tally{fields: f, counts: map[string]int64{}, units: map[string]int64{}}
 	for _, at := range f.At {
-		for _, field := range slices.Concat(f.Input, f.Output, f.Total, f.Cached, f.Beside, f.Thoughts) {
+		for _, field := range slices.Concat(f.Input, f.Output, f.Total, f.Cached, f.Written, f.Beside, f.Thoughts) {
 			t.paths = append(t.paths, at+"."+field)
 		}
 	}
@@ -118,9 +134,6 @@ func (t *tally) usage() (Usage, bool) {
 	u, ok := t.tokens()
 	if len(t.units) > 0 {
 		u.Units = maps.Clone(t.units)
-		if ok {
-			u.Units["tokens"] = u.Input + u.Output
-		}
 	}
 	return u, ok || u.Units != nil
 }
@@ -129,6 +142,7 @@ func (t *tally) tokens() (Usage, bool) {
 	input, hasInput := t.first(t.fields.Input)
 	output, _ := t.first(t.fields.Output)
 	cached, _ := t.first(t.fields.Cached)
+	written, _ := t.first(t.fields.Written)
 	for _, f := range t.fields.Beside {
 		input += t.counts[f]
 	}
@@ -141,7 +155,11 @@ func (t *tally) tokens() (Usage, bool) {
 	if t.broken || input+output == 0 {
 		return Usage{}, false
 	}
-	return Usage{Input: input, Cached: cached, Output: output}, true
+	u := Usage{Input: input, Cached: cached, Written: written, Output: output, Counted: input}
+	if t.fields.CachedFree {
+		u.Counted = max(0, input-cached)
+	}
+	return u, true
 }
 
 // mentions reports whether doc may hold one of the objects with counts. It is a

@@ -1,0 +1,35 @@
+package profiles
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/headway-go/headway/pause"
+	"github.com/headway-go/headway/throttle"
+)
+
+// LeftHeaders are the headers of an answer that tell what is left of one of the
+// vendor's limits: Unit, Window and Scope say of which. A limit that the vendor
+// counts for the whole key has the scope [pause.Key].
+type LeftHeaders struct {
+	Unit      string
+	Window    time.Duration
+	Scope     pause.Scope
+	Remaining string // units left: a whole number
+	Reset     string // when all of it is there again, in any form that vendors use; empty is none
+}
+
+// Left returns what an answer says is left of the vendor's limits, for
+// Reservation.Heed. A header that is missing, or no count, says nothing.
+func (p *Profile) Left(header http.Header, now time.Time) (left []throttle.Left) {
+	for _, l := range p.LeftHeaders {
+		units, ok := whole(strings.TrimSpace(header.Get(l.Remaining)))
+		if !ok {
+			continue
+		}
+		left = append(left, throttle.Left{Unit: l.Unit, Window: l.Window, Scope: l.Scope,
+			Units: units, Reset: pause.ReadReset(header, l.Reset, now)})
+	}
+	return left
+}
