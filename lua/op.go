@@ -19,7 +19,7 @@ const (
 	Resume                   // open the scope On
 	Look                     // read the scope On, and at most one row
 	Charge                   // charge the rows at At, or now if that is later, without asking
-	Heed                     // the vendor has only the rows' costs left
+	Heed                     // the rows' costs went to others, says the vendor
 )
 
 // Op is one operation. Times are microseconds, of the store's clock where they
@@ -41,6 +41,7 @@ type Op struct {
 	Guessed  Parts   // Adjust: what a call's tokens were guessed at; zero is not to be learned from
 	Took     Parts   // Adjust: what they were
 	Reset    int64   // Heed: the time to the vendor's own reset, 0 if unknown
+	Mine     int64   // Heed: what this fleet had used before that call
 	Length   int64   // Hold
 	Longest  int64   // Hold
 	Calm     int64   // Hold
@@ -60,7 +61,7 @@ type Row struct {
 	Ceiling int64 // what the call's lane may fill
 	Amount  int64
 	Burst   int64 // -1 Fixed, 0 Sliding, else Bucket
-	Cost    int64 // Adjust: the signed change; Heed: what the vendor has left
+	Cost    int64 // Adjust: the signed change
 	Zone    Zone  // Fixed only
 }
 
@@ -97,8 +98,12 @@ type Answer struct {
 	KeyGen   int64
 	ModelGen int64
 	By       int64
-	Left     []int64 // Take, Ask with status Go: the units left of each row
+	Left     []Left // Take, Ask with status Go: of each row
 }
+
+// Left is what a call that goes leaves of a limit: what this fleet has not used,
+// and what others have.
+type Left struct{ Units, Others int64 }
 
 // Lately returns, from the answer to an Adjust, what input and output take of
 // their guesses, in millionths; 0 is unknown.

@@ -111,7 +111,7 @@ func (e *encoder) op(o *Op) {
 	case Adjust:
 		a = [8]float64{float64(o.Guessed.Input), float64(o.Took.Input), float64(o.At), float64(o.Guessed.Output), float64(o.Took.Output)}
 	case Charge, Heed:
-		a = [8]float64{1: float64(o.Reset), 2: float64(o.At)}
+		a = [8]float64{1: float64(o.Reset), 2: float64(o.At), 3: float64(o.Mine)}
 	default:
 		first := 0.0
 		if o.First {
@@ -138,7 +138,7 @@ func appendFloats(b []byte, v ...float64) []byte {
 }
 
 // decode reads six doubles for each operation and, behind one that lets a call
-// go, a double for each of its rows.
+// go, two for each of its rows.
 func decode(reply string, ops []Op) ([]Answer, error) {
 	out := make([]Answer, len(ops))
 	for i := range ops {
@@ -148,9 +148,12 @@ func decode(reply string, ops []Op) ([]Answer, error) {
 		}
 		a := Answer{Status: Status(v[0]), Wait: v[1], At: v[2], KeyGen: v[3], ModelGen: v[4], By: v[5]}
 		if (ops[i].Kind == Take || ops[i].Kind == Ask) && a.Status == Go {
-			a.Left = make([]int64, len(ops[i].Rows))
-			if err := take(&reply, a.Left); err != nil {
-				return nil, fmt.Errorf("lua: take: rows of answer %d of %d: %w", i+1, len(ops), err)
+			a.Left = make([]Left, len(ops[i].Rows))
+			for j := range a.Left {
+				if err := take(&reply, v[:2]); err != nil {
+					return nil, fmt.Errorf("lua: take: rows of answer %d of %d: %w", i+1, len(ops), err)
+				}
+				a.Left[j] = Left{v[0], v[1]}
 			}
 		}
 		out[i] = a

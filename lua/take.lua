@@ -19,10 +19,10 @@
 --                     a, b input guessed, taken,       8 resume    a scope
 --                     d, e output guessed, taken       9 look      a scope (and at most one limit)
 --          10 charge  c when: no question asked       11 heed      b time to the vendor's reset (0 unknown), c when the call that heard
---                                                                  of it was charged; a limit, its cost is what the vendor has left
+--                                                                  of it was charged, d used before it; a limit, its cost went to others
 -- Reply   '<dddddd' an operation: status, wait, at, key's generation, model's generation, by.
 --           take, ask: 1 go after wait (0 or up to lead), charged at at, by = whose probe it is (1 key, 2 model, 3 both);
---                        and '<d' a limit: the units left
+--                        and '<dd' a limit: units that this fleet left, units that went to others
 --                      2 wait in line and ask again with id at; 0 refused, room after wait; by = the limit that decides, -1 model, -2 key
 --           adjust: wait, at = what input and output take of their guesses lately, in millionths, 0 unknown
 --           hold: 1 began, 2 grew, 0 nothing; answered, freed, resume: 1 done, 0 nothing; wait = what is left of the hold
@@ -173,18 +173,18 @@ end
 
 -- Tapes: sum of the window, meter (when the bucket would be empty), the newest entry, and the older entries as '<dd'
 -- time, units, from byte pos of the stored string on. Of a Fixed one: sum and, in T, the number of the window.
--- others is how much of the sum the vendor counted though this fleet did not send it; it has left the window at gone.
-local HEAD = 56
+-- others, until gone, and then next, until last: what went to somebody else who uses the key, as the vendor tells.
+local HEAD = 72
 local tapes = {}
 local function tape(r)
   local t = tapes[r.i]
   if t then return t end
-  t = {sum = 0, meter = 0, T = 0, a = 0, pos = HEAD + 1, others = 0, gone = 0, W = r.W}
+  t = {sum = 0, meter = 0, T = 0, a = 0, pos = HEAD + 1, others = 0, gone = 0, next = 0, last = 0, W = r.W}
   local v, old = call('GET', KEYS[r.i]), now - r.W
   t.v = v or string.rep('\0', HEAD)
   if v then
-    t.sum, t.meter, t.T, t.a, t.pos, t.others, t.gone = U('<ddddddd', v)
-    if t.gone <= now then t.others = 0 end
+    t.sum, t.meter, t.T, t.a, t.pos, t.others, t.gone, t.next, t.last = U('<ddddddddd', v)
+    if t.gone <= now then t.others, t.gone, t.next, t.last = t.next, t.last, 0, 0 end
     if r.burst >= 0 then
       if t.T <= old then
         t.sum, t.meter, t.T, t.a, t.pos = 0, 0, 0, 0, #v + 1
@@ -212,8 +212,12 @@ local function boundary(r, at)
   return b
 end
 local function used(t, r, x) return (r.burst >= 0 or t.T >= number(r, x)) and t.sum or 0 end
+local function others(t, x) return x < t.gone and t.others or x < t.last and t.next or 0 end
 local function fixed(t, r, x, front)
-  if used(t, r, x) + (r.cost - r.ceiling) + front > 0 then
+  local need = used(t, r, x) + (r.cost - r.ceiling) + front
+  if need <= 0 and need + others(t, x) > 0 then
+    x = max(t.gone, t.last)
+  elseif need > 0 then
     x = boundary(r, x) + max(0, ceil((front + r.cost) / r.ceiling) - 1) * r.W
   end
   if r.margin > 0 then
@@ -253,8 +257,9 @@ local function room(t, r, q, c, ramp)
   if r.burst < 0 then return fixed(t, r, x, front), 0 end
   if t.sum + r.cost > EXACTLY then early = 0 end -- what leaves the window by then is still in the sum
   local y = x
-  local need = t.sum + (r.cost - r.ceiling) + front -- in the order that stays exact
-  if need > 0 then y = max(x, freed(t, r, need, q, c)) end
+  local need, o = t.sum + (r.cost - r.ceiling) + front, others(t, x) -- in the order that stays exact
+  if need + o > 0 then y = max(x, freed(t, r, need + o, q, c)) end
+  if o > 0 then y = min(y, max(x, t.gone, t.last, need > 0 and freed(t, r, need, q, c) or x)) end
   if r.burst > 0 or x < ramp then
     if front > 0 then early = 0 end -- a meter has no place left for those who are overtaken
     local burst = r.burst > 0 and r.burst or r.amount
@@ -267,8 +272,8 @@ local function room(t, r, q, c, ramp)
 end
 
 -- change adds units to the entry that holds at, the first one not before it (behind the older ones: the newest), never
--- below zero; or, apart, adds an entry of its own. It returns what it added.
-local function change(t, at, d, apart)
+-- below zero. It returns what it added.
+local function change(t, at, d)
   local lo, hi = 0, floor((#t.v - t.pos + 1) / 16)
   local n = hi
   if n > 0 and U('<d', t.v, #t.v - 15) < at then lo = n end
@@ -276,11 +281,9 @@ local function change(t, at, d, apart)
     local m = floor((lo + hi) / 2)
     if U('<d', t.v, t.pos + 16 * m) >= at then hi = m else lo = m + 1 end
   end
-  local p, when, had = t.pos + 16 * lo, t.T, t.a
-  if lo < n then when, had = U('<dd', t.v, p) end
-  if apart and when > at then
-    t.v, t.whole = sub(t.v, 1, p - 1) .. P('<dd', at, d) .. sub(t.v, p), true
-  elseif lo < n then
+  if lo < n then
+    local p = t.pos + 16 * lo
+    local when, had = U('<dd', t.v, p)
     d = max(d, -had)
     t.v, t.whole = sub(t.v, 1, p - 1) .. P('<dd', when, had + d) .. sub(t.v, p + 16), true
   else
@@ -337,22 +340,24 @@ local function adjust(t, r, at)
   return 1
 end
 
--- heed believes a vendor that has less left than this fleet has: the rest went to others. It counts from the call that
--- heard of it, and leaves the window no later than the vendor's reset.
-local function heed(t, r, at, reset)
-  local d = r.amount - r.cost - used(t, r, now)
-  if r.burst < 0 then
-    if d <= 0 or number(r, at) ~= t.T or number(r, now) ~= t.T then return 0 end
-    t.sum = t.sum + d
+-- heed believes a vendor that has less left than this fleet left: r.cost units went to others. Since then they have done
+-- as this fleet did, in proportion. That counts until what the call that heard of it saw has left the window, or the
+-- vendor's reset comes; the most that is heard in a window counts.
+local function heed(t, r, at, reset, mine)
+  local till = r.burst < 0 and boundary(r, at) or at + r.W
+  if reset > 0 then till = min(till, now + reset) end
+  if till <= now or (r.burst >= 0 and t.T <= now - r.W) then return 0 end
+  local o, since = others(t, now), max(0, used(t, r, now) - mine)
+  local n = min(r.amount, r.cost + ceil(since * min(1, r.cost / max(1, mine))))
+  if n >= o and till >= t.gone then
+    t.others, t.gone = n, till
+  elseif n >= o then
+    t.others, t.gone, t.next, t.last = n, till, max(t.next, o), max(t.last, t.gone)
   else
-    if reset > 0 then at = min(at, now + reset - r.W) end
-    if d <= 0 or at <= now - r.W or at > t.T then return 0 end
-    local slot = r.W / SLOTS
-    at = min(t.T, ceil((floor(at / slot) + 1) * slot)) -- one entry a slot, however often this is heard
-    change(t, at, d, true)
+    t.next, t.last = max(t.next, n), max(t.last, till)
   end
-  t.others, t.gone, t.dirty = t.others + d, max(t.gone, at + r.W), true
-  return 1
+  t.dirty = true
+  return n > o and 1 or 0
 end
 
 -- decide is the heart: when may this call go? Then it goes, stands in line, or is refused and leaves no trace.
@@ -378,7 +383,7 @@ local function decide(K, M, q, rows, share, patience, id, model, ofKey)
       local r = rows[j]
       local t = tape(r)
       charge(t, r, x, r.burst > 0 or x < ramp(j))
-      left = left .. P('<d', r.amount - used(t, r, x))
+      left = left .. P('<dd', r.amount - used(t, r, x), others(t, x))
     end
     if M.phase > 0 then probe = 2; turn(M, 2, x + lease) end
     if K.phase > 0 then probe = probe + 1; turn(K, 2, x + lease) end
@@ -413,7 +418,7 @@ for op = 1, count do
     for j = 1, n do status = max(status, adjust(tape(rows[j]), rows[j], c)) end
     wait, at = learn(M, a, b, d, e)
   elseif kind == 11 then
-    for j = 1, n do status = max(status, heed(tape(rows[j]), rows[j], c, b)) end
+    for j = 1, n do status = max(status, heed(tape(rows[j]), rows[j], c, b, d)) end
   elseif kind == 10 then
     for j = 1, n do
       local r, t = rows[j], tape(rows[j])
@@ -428,7 +433,7 @@ for op = 1, count do
     if n > 0 then
       local t = tape(rows[1])
       at = used(t, rows[1], now)
-      by = min(at, t.others)
+      by = others(t, now)
     end
     out[op] = P('<dddddd', s.phase, max(0, s.till - now), at, s.why, #line(l), by)
   else
@@ -466,7 +471,7 @@ for i, q in pairs(lines) do
 end
 for i, t in pairs(tapes) do
   if t.dirty then
-    local head = P('<ddddddd', t.sum, t.meter, t.T, t.a, t.whole and HEAD + 1 or t.pos, t.others, t.gone)
+    local head = P('<ddddddddd', t.sum, t.meter, t.T, t.a, t.whole and HEAD + 1 or t.pos, t.others, t.gone, t.next, t.last)
     if t.whole then set(i, head .. sub(t.v, t.pos), 2 * t.W + 10000000) else call('SETRANGE', KEYS[i], '0', head) end
   end
 end

@@ -22,15 +22,17 @@ type Left struct {
 	Reset time.Duration
 }
 
-// Heed believes a vendor that has less left of a limit than the fleet thinks,
-// because somebody else uses the key: what is missing is taken from the budget
-// at once, for the whole fleet, until it has left the window or the vendor's own
-// reset comes. It never gives anything back: a vendor that has more left has not
-// counted yet what is under way.
+// Heed believes a vendor that has less left of a limit than this call left, by
+// the fleet's own count: the difference went to somebody else who uses the key,
+// who has done since then as the fleet did, in proportion. It is missing from
+// the budget at once, for the whole fleet, until it has left the window or the
+// vendor's reset comes; the most that is heard in a window counts. A vendor that
+// has more left is not believed: Heed never gives anything back. Status shows it
+// as LimitStatus.Others.
 //
-// It does not block, and asks the store only if the vendor has less than this
-// call left behind when it was admitted. It has no effect during an outage of the
-// store. What it took shows as LimitStatus.Others.
+// It does not block. It asks the store only for news: when more went to others
+// than the call was told, and a few times in a window while anything does. It has
+// no effect during an outage of the store.
 func (r *Reservation) Heed(left ...Left) {
 	if _, here := r.g.store.(*Memory); here && r.g.l.config.Redis != nil || len(r.answer.Left) != len(r.plan.limits) {
 		return // decided without the store
@@ -38,15 +40,17 @@ func (r *Reservation) Heed(left ...Left) {
 	var ops []lua.Op
 	for _, said := range left {
 		for i, limit := range r.plan.limits {
+			row := r.plan.op.Rows[i]
 			same := limit.Unit == said.Unit && limit.Window == said.Window && limit.Lane == "" &&
 				(said.Scope == pause.Key) == (i < r.plan.op.KeyRows)
-			if !same || said.Units < 0 || said.Units >= r.answer.Left[i] || said.Reset > said.Window {
+			row.Cost = r.answer.Left[i].Units - said.Units
+			if !same || said.Units < 0 || said.Reset > said.Window || row.Cost <= 0 ||
+				row.Cost <= r.answer.Left[i].Others && !r.plan.due(row) {
 				continue
 			}
 			op := r.op(lua.Heed)
-			row := r.plan.op.Rows[i]
-			row.Cost = said.Units
 			op.At, op.Reset, op.Rows = r.answer.At, micros(max(0, said.Reset)), []lua.Row{row}
+			op.Mine = row.Amount - r.answer.Left[i].Units - r.plan.op.Rows[i].Cost // others have a call under way too
 			ops = append(ops, op)
 		}
 	}
@@ -56,4 +60,16 @@ func (r *Reservation) Heed(left ...Left) {
 	r.g.mu.Lock()
 	defer r.g.mu.Unlock()
 	r.g.post(ops)
+}
+
+// due reports whether it is time to say again what went to others, and notes it.
+func (t *target) due(r lua.Row) bool {
+	const often = 8 // in a window
+	now := time.Now()
+	last, heard := t.heeded.Swap(r.Tape, now)
+	if heard && now.Sub(last.(time.Time)) < time.Duration(r.Window)*time.Microsecond/often {
+		t.heeded.Store(r.Tape, last)
+		return false
+	}
+	return true
 }

@@ -42,7 +42,7 @@ func (h *history) forecast(c *sent) {
 	plain := max(h.till[c.op.Key], h.till[c.op.Model])+rampLongest <= h.now
 	margin := false
 	for _, r := range c.op.Rows {
-		plain = plain && r.Burst == 0
+		plain = plain && r.Burst == 0 && h.others(r) == 0
 		margin = margin || r.Zone.Margin > 0
 	}
 	if plain {

@@ -23,7 +23,7 @@ func (h *history) check() {
 		}
 		for _, r := range c.op.Rows {
 			rows[r.Tape] = r
-			if c.went && !c.others {
+			if c.went {
 				byTape[r.Tape] = append(byTape[r.Tape], entry{c.at, r.Cost})
 			}
 		}

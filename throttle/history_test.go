@@ -32,7 +32,6 @@ type sent struct {
 	went    bool
 	probe   int64 // bits of whose probe it is, until that is answered
 	settled bool
-	others  bool // the vendor counted it; the fleet did not send it
 }
 
 // history plays random operations under an explicit clock to both stores,
@@ -49,6 +48,7 @@ type history struct {
 	ofKey  int              // limits of the key
 	ups    bool             // settle above the estimate too: windows may then be fuller than the limit
 	till   map[string]int64 // until when each scope is closed
+	said   []said           // by vendors
 	n      struct{ went, waited, refused, probes, forecasts, returns, heeded int }
 }
 
@@ -124,8 +124,11 @@ func (h *history) ask(c *sent, kind lua.Kind, patience int64) {
 			h.t.Fatalf("went at %d into a pause until %d", a.At, held)
 		}
 		for i, r := range c.op.Rows {
-			if n := r.Amount - h.used(r.Tape, r, a.At) - r.Cost; a.Left[i] > n {
-				h.t.Fatalf("at %d: %d left of %s, want %d at most", h.now, a.Left[i], r.Tape, n)
+			if n := r.Amount - h.used(r.Tape, r, a.At) - r.Cost; a.Left[i].Units > n {
+				h.t.Fatalf("at %d: %d left of %s, want %d at most", h.now, a.Left[i].Units, r.Tape, n)
+			}
+			if n := h.used(r.Tape, r, a.At) + r.Cost + a.Left[i].Others; n > r.Ceiling && a.Left[i].Others > 0 {
+				h.t.Fatalf("at %d: went into what others use of %s: %d of %d, %+v", h.now, r.Tape, n, r.Ceiling, a.Left[i])
 			}
 		}
 		if a.Wait < 0 || a.Wait > testLead || a.At != h.now+a.Wait {
@@ -250,37 +253,65 @@ func (h *history) adjust(c *sent) {
 	h.do(op)
 }
 
-// heed says that the vendor has less left of one limit than the fleet has; or
-// more, which changes nothing.
+// heed says that something of one limit went to others, and keeps an exact list
+// of all that was said.
 func (h *history) heed() {
-	c := h.pick(func(c *sent) bool { return c.went && c.id >= 0 && c.a.Status == lua.Go })
+	c := h.pick(func(c *sent) bool { return c.went && c.a.Status == lua.Go })
 	if c == nil {
 		return
 	}
 	r := c.op.Rows[h.r.IntN(len(c.op.Rows))]
-	look := lua.Op{Kind: lua.Look, Key: c.op.Key, Model: c.op.Model, Line: c.op.Line, On: c.op.Model, Rows: []lua.Row{r}}
-	before := h.do(look)
-	r.Cost = h.r.Int64N(r.Amount)
+	r.Cost = 1 + h.r.Int64N(r.Amount)
 	op := lua.Op{Kind: lua.Heed, Key: c.op.Key, Model: c.op.Model, At: c.at, Rows: []lua.Row{r}}
 	if h.r.IntN(2) == 0 {
 		op.Reset = 1 + h.r.Int64N(r.Window)
 	}
-	took := h.do(op).Status == lua.Go
-	after, less := h.do(look), r.Amount-r.Cost-before.At
-	if took != (after.At > before.At) || took && (after.At != r.Amount-r.Cost || after.By < less) {
-		h.t.Fatalf("at %d: the vendor has %d left of %d: %d used, then %d (%d by others)", h.now, r.Cost, r.Amount, before.At, after.At, after.By)
+	used := h.do(lua.Op{Kind: lua.Look, Key: op.Key, Model: op.Model, Line: c.op.Line, On: op.Model, Rows: op.Rows}).At
+	op.Mine = h.r.Int64N(used + 1)
+	till := c.at + r.Window
+	if r.Burst < 0 {
+		till = boundary(&r, c.at)
 	}
-	if !took {
-		return
+	if op.Reset > 0 {
+		till = min(till, h.now+op.Reset)
+	}
+	before := h.others(r)
+	since := used - op.Mine // others have done no more since, and in proportion
+	if r.Cost < op.Mine {
+		since = int64(float64(since)*float64(r.Cost)/float64(op.Mine)) + 1
+	}
+	most := min(r.Amount, r.Cost+since)
+	h.said = append(h.said, said{r.Tape, most, h.now, till})
+	news := h.do(op).Status == lua.Go
+	if after := h.others(r); news != (after > before) || after < before || after > max(before, most) {
+		h.t.Fatalf("at %d: %d of %s went to others, then %d; news %v of %d", h.now, before, r.Tape, after, news, r.Cost)
 	}
 	h.n.heeded++
-	others := &sent{op: c.op, at: c.at, went: true, settled: true, others: true}
-	if op.Reset > 0 && r.Burst >= 0 {
-		others.at = min(c.at, h.now+op.Reset-r.Window)
+}
+
+// said is what a vendor said went to others: how much, when, and until when.
+type said struct {
+	tape          string
+	units         int64
+	heard, expiry int64
+}
+
+// others is what the stores say; it lies between what is surely true now and the
+// most that was said of times not long past.
+func (h *history) others(r lua.Row) int64 {
+	h.t.Helper()
+	key := h.names.Key()
+	got := h.do(lua.Op{Kind: lua.Look, Key: key, Model: key, Line: h.names.Line(key), On: key, Rows: []lua.Row{r}}).By
+	most := int64(0)
+	for _, s := range h.said {
+		if s.tape == r.Tape && s.expiry+2*r.Window > h.now {
+			most = max(most, s.units)
+		}
 	}
-	r.Cost = less
-	others.op.Rows = []lua.Row{r}
-	h.calls = append(h.calls, others)
+	if got > most || got < 0 {
+		h.t.Fatalf("at %d: %d of %s went to others, want %d at most", h.now, got, r.Tape, most)
+	}
+	return got
 }
 
 // charge enters what was spent elsewhere, as far as the limits hold it.

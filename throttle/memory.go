@@ -145,7 +145,7 @@ func (t *turn) do(o *lua.Op) lua.Answer {
 		a.Wait, a.At = lately.Input, lately.Output
 	case lua.Heed:
 		for i := range o.Rows {
-			if t.tape(&o.Rows[i]).heed(&o.Rows[i], o.At, o.Reset, t.now) {
+			if t.tape(&o.Rows[i]).heed(&o.Rows[i], o, t.now) {
 				a.Status = lua.Go
 			}
 		}
@@ -163,7 +163,7 @@ func (t *turn) do(o *lua.Op) lua.Answer {
 		if len(o.Rows) > 0 {
 			tape := t.tape(&o.Rows[0])
 			a.At = tape.used(&o.Rows[0], t.now)
-			a.By = min(a.At, tape.others)
+			a.By = tape.others(t.now)
 		}
 	default:
 		a.Status, a.Wait = t.change(o)
@@ -238,12 +238,12 @@ func (t *turn) admit(o *lua.Op, id int64) lua.Answer {
 	a.Wait = x - t.now
 	switch {
 	case a.Wait <= early && a.Wait <= o.Patience:
-		a.Status, a.At, a.By, a.Left = lua.Go, x, 0, make([]int64, len(o.Rows))
+		a.Status, a.At, a.By, a.Left = lua.Go, x, 0, make([]lua.Left, len(o.Rows))
 		for i := range o.Rows {
 			r := &o.Rows[i]
 			tape := t.keep(r)
 			tape.charge(r, x, r.Burst > 0 || x < ramp(i), t.now)
-			a.Left[i] = r.Amount - tape.used(r, x)
+			a.Left[i] = lua.Left{Units: r.Amount - tape.used(r, x), Others: tape.others(x)}
 		}
 		if model.Take(x, t.lease, t.now) {
 			t.setScope(o.Model, model)

@@ -78,6 +78,8 @@ type target struct {
 
 	// What the model's calls take of their guesses, as last heard; see lua.Answer.Lately.
 	input, output atomic.Int64
+
+	heeded sync.Map // tape -> when this process last said what went to others
 }
 
 // boundLimit is a limit and the scope that it belongs to.

@@ -54,8 +54,8 @@ type ModelStatus struct {
 type LimitStatus struct {
 	Limit
 	Used int64
-	// Others is the part of Used that the vendor counted though this fleet did not
-	// send it: somebody else uses the key. See [Reservation.Heed].
+	// Others is what the vendor counted beside it: somebody else uses the key. It is
+	// not there for this fleet either. See [Reservation.Heed].
 	Others int64
 }
 

@@ -16,9 +16,11 @@ type memTape struct {
 	number  int64   // Fixed: of the window that sum counts
 	sum     int64
 	meter   float64 // when the bucket would be empty again
-	others  int64   // how much of sum the vendor counted though this fleet did not send it
-	gone    int64   // when that has left the window
 	expires int64
+
+	// What went to somebody else who uses the key, as the vendor tells: foreign
+	// until gone, and then next until last.
+	foreign, gone, next, last int64
 }
 
 type entry struct{ at, units int64 }
@@ -36,7 +38,7 @@ func (t *turn) tape(r *lua.Row) *memTape {
 	}
 	tape.forget(r, t.now)
 	if tape.gone <= t.now {
-		tape.others = 0
+		tape.foreign, tape.gone, tape.next, tape.last = tape.next, tape.last, 0, 0
 	}
 	return tape
 }
@@ -87,8 +89,16 @@ func (t *turn) room(r *lua.Row, q *memLine, c *waiting, ramp int64) (y, early in
 	if tape.sum+r.Cost > MaxAmount { // what leaves the window by then is still in the sum
 		early = 0
 	}
-	if need := sum(tape.sum, sum(front, r.Cost)) - r.Ceiling; need > 0 {
-		y = max(x, tape.freed(r, need, t.now, q, c))
+	need, others := sum(tape.sum, sum(front, r.Cost))-r.Ceiling, tape.others(x)
+	if need+others > 0 {
+		y = max(x, tape.freed(r, need+others, t.now, q, c))
+	}
+	if others > 0 { // or they are gone first
+		gone := max(x, tape.gone, tape.last)
+		if need > 0 {
+			gone = max(gone, tape.freed(r, need, t.now, q, c))
+		}
+		y = min(y, gone)
 	}
 	if r.Burst > 0 || x < ramp {
 		if front > 0 { // a meter has no place left for those who are overtaken
@@ -200,48 +210,51 @@ func (t *memTape) adjust(r *lua.Row, at, now int64) bool {
 	return true
 }
 
-// heed believes a vendor that has less left than this fleet has, see take.lua.
-func (t *memTape) heed(r *lua.Row, at, reset, now int64) bool {
-	d := r.Amount - r.Cost - t.used(r, now)
+// heed believes a vendor that has less left than this fleet left, see take.lua.
+func (t *memTape) heed(r *lua.Row, o *lua.Op, now int64) bool {
+	till := o.At + r.Window
 	if r.Burst < 0 {
-		if d <= 0 || windowNumber(r, at) != t.number || windowNumber(r, now) != t.number {
-			return false
-		}
-		t.sum += d
-	} else {
-		if reset > 0 {
-			at = min(at, now+reset-r.Window)
-		}
-		if n := len(t.entries); d <= 0 || at <= now-r.Window || n == 0 || t.entries[n-1].at < at {
-			return false
-		}
-		slot := float64(r.Window) / slots // one entry a slot, however often this is heard
-		at = min(t.entries[len(t.entries)-1].at, int64(math.Ceil((slotOf(r, at)+1)*slot)))
-		i, there := t.find(at)
-		if !there {
-			t.entries = slices.Insert(t.entries, i, entry{at: at})
-		}
-		t.change(at, d)
+		till = boundary(r, o.At)
 	}
-	t.others, t.gone = t.others+d, max(t.gone, at+r.Window)
-	return true
+	if o.Reset > 0 {
+		till = min(till, now+o.Reset)
+	}
+	if till <= now || r.Burst >= 0 && len(t.entries) == 0 {
+		return false
+	}
+	before, since := t.others(now), max(0, t.used(r, now)-o.Mine)
+	n := min(r.Amount, r.Cost+int64(math.Ceil(float64(since)*min(1, float64(r.Cost)/float64(max(1, o.Mine))))))
+	switch {
+	case n >= before && till >= t.gone:
+		t.foreign, t.gone = n, till
+	case n >= before:
+		t.foreign, t.gone, t.next, t.last = n, till, max(t.next, before), max(t.last, t.gone)
+	default:
+		t.next, t.last = max(t.next, n), max(t.last, till)
+	}
+	return n > before
+}
+
+// others is what of the limit is used at x by somebody else.
+func (t *memTape) others(x int64) int64 {
+	switch {
+	case x < t.gone:
+		return t.foreign
+	case x < t.last:
+		return t.next
+	}
+	return 0
 }
 
 // change adds units to the entry that holds at, the first one not before it,
 // never below zero. It returns what it added. The newest entry is not before at.
 func (t *memTape) change(at, d int64) int64 {
-	i, _ := t.find(at)
+	i, _ := slices.BinarySearchFunc(t.entries, at, func(e entry, at int64) int { return cmp.Compare(e.at, at) })
 	e := &t.entries[i]
 	d = max(d, -e.units)
 	e.units += d
 	t.sum += d
 	return d
-}
-
-// find returns where an entry of that time stands, or would stand, and whether
-// it does.
-func (t *memTape) find(at int64) (int, bool) {
-	return slices.BinarySearchFunc(t.entries, at, func(e entry, at int64) int { return cmp.Compare(e.at, at) })
 }
 
 // Fixed windows are numbered by the clock of their time zone.
@@ -278,7 +291,10 @@ func (t *memTape) roomFixed(r *lua.Row, x, front int64) int64 {
 	if t.number >= windowNumber(r, x) {
 		used = t.sum
 	}
-	if sum(used, sum(front, r.Cost)) > r.Ceiling {
+	switch need := sum(used, sum(front, r.Cost)) - r.Ceiling; {
+	case need <= 0 && need+t.others(x) > 0:
+		x = max(t.gone, t.last)
+	case need > 0:
 		more := (sum(front, r.Cost) - 1) / r.Ceiling // windows that those ahead fill first
 		x = boundary(r, x) + max(0, more)*r.Window
 	}
