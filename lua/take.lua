@@ -229,8 +229,8 @@ local function fixed(t, r, x, front)
 end
 
 -- freed forecasts when need units will have left the window: those that went leave a window after they went, oldest
--- first; then those ahead, a window after their own times.
-local function freed(t, r, need, q, c)
+-- first; then those ahead (front units in all), a window after their own times.
+local function freed(t, r, need, q, c, front)
   for pos = t.pos, #t.v, 16 do
     local at, units = U('<dd', t.v, pos)
     need = need - units
@@ -240,11 +240,15 @@ local function freed(t, r, need, q, c)
   if merges(t) then last = ceil((floor(last / slot) + 1) * slot) end -- the newest entry may still move within its slot
   need = need - t.a
   if need <= 0 then return last + r.W end
-  for j = 1, #q do
+  local stay = front - need -- of those ahead, the last ones, which need not have left
+  for j = #q, 1, -1 do
     local e = q[j]
     if before(e, c, r.tag) then
-      need, last = need - (e.cost[r.tag] or 0), max(last, e.told)
-      if need <= 0 then break end
+      stay = stay - (e.cost[r.tag] or 0)
+      if stay < 0 then
+        last = max(last, e.told)
+        break
+      end
     end
   end
   return max(last, now) + r.W
@@ -258,8 +262,8 @@ local function room(t, r, q, c, ramp)
   if t.sum + r.cost > EXACTLY then early = 0 end -- what leaves the window by then is still in the sum
   local y = x
   local need, o = t.sum + (r.cost - r.ceiling) + front, others(t, x) -- in the order that stays exact
-  if need + o > 0 then y = max(x, freed(t, r, need + o, q, c)) end
-  if o > 0 then y = min(y, max(x, t.gone, t.last, need > 0 and freed(t, r, need, q, c) or x)) end
+  if need + o > 0 then y = max(x, freed(t, r, need + o, q, c, front)) end
+  if o > 0 then y = min(y, max(x, t.gone, t.last, need > 0 and freed(t, r, need, q, c, front) or x)) end
   if r.burst > 0 or x < ramp then
     if front > 0 then early = 0 end -- a meter has no place left for those who are overtaken
     local burst = r.burst > 0 and r.burst or r.amount

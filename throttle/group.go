@@ -28,12 +28,13 @@ type group struct {
 	key   string
 	names lua.Names
 
-	mu     sync.Mutex
-	flight *flight // the call of the script that is out, or nil
-	queue  []*rider
-	rooms  map[string]*room     // who sleeps, by model's scope
-	watch  bool                 // a watch is running
-	held   map[string]time.Time // scopes that the store says are held, until when
+	mu       sync.Mutex
+	flight   *flight // the call of the script that is out, or nil
+	queue    []*rider
+	answered time.Time            // when the store last answered
+	rooms    map[string]*room     // who sleeps, by model's scope
+	watch    bool                 // a watch is running
+	held     map[string]time.Time // scopes that the store says are held, until when
 
 	tally   tally
 	members atomic.Int64 // of the fleet, when last heard
@@ -52,6 +53,7 @@ type rider struct {
 // flight is one call of the script.
 type flight struct {
 	riders []*rider
+	began  time.Time
 	stray  bool // it did not answer in time; the group goes on without it
 }
 
@@ -83,14 +85,21 @@ func (g *group) do(ctx context.Context, ops ...lua.Op) ([]lua.Answer, error) {
 	defer timer.Stop()
 	answers := make([]lua.Answer, len(ops))
 	for i, r := range riders {
-		select {
-		case <-r.done:
-		case <-ctx.Done():
-			g.abandon(riders[i:], false)
-			return nil, ctx.Err()
-		case <-timer.C:
-			g.abandon(riders[i:], true)
-			return nil, g.l.lost(fmt.Errorf("no answer within %v", g.l.config.StoreTimeout))
+		for answered := false; !answered; {
+			select {
+			case <-r.done:
+				answered = true
+			case <-ctx.Done():
+				g.abandon(riders[i:], false)
+				return nil, ctx.Err()
+			case <-timer.C:
+				left := g.patience(r)
+				if left <= 0 {
+					g.abandon(riders[i:], true)
+					return nil, g.l.lost(fmt.Errorf("no answer within %v", g.l.config.StoreTimeout))
+				}
+				timer.Reset(left)
+			}
 		}
 		if r.err != nil {
 			g.abandon(riders[i+1:], false)
@@ -99,6 +108,20 @@ func (g *group) do(ctx context.Context, ops ...lua.Op) ([]lua.Answer, error) {
 		answers[i] = r.answer
 	}
 	return answers, nil
+}
+
+// patience is how much longer the store may take to answer a rider: its timeout
+// since the rider's call of the script went out. One that is still queued waits
+// for the calls before it as long as the store answers them: a long queue is no
+// outage.
+func (g *group) patience(r *rider) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	since := g.answered
+	if r.flight != nil {
+		since = r.flight.began
+	}
+	return g.l.config.StoreTimeout - time.Since(since)
 }
 
 // here carries out operations on the memory of this process: there is nothing
@@ -118,7 +141,7 @@ func (g *group) start() {
 		return
 	}
 	n := min(len(g.queue), maxBatch)
-	f := &flight{riders: slices.Clone(g.queue[:n])}
+	f := &flight{riders: slices.Clone(g.queue[:n]), began: time.Now()}
 	g.queue = slices.Delete(g.queue, 0, n)
 	inTurn(f.riders)
 	for _, r := range f.riders {
@@ -157,6 +180,9 @@ func (g *group) fly(f *flight) {
 	cancel()
 
 	g.mu.Lock()
+	if err == nil {
+		g.answered = time.Now()
+	}
 	var back []lua.Op
 	for i, r := range f.riders {
 		if err != nil {

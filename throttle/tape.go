@@ -91,12 +91,12 @@ func (t *turn) room(r *lua.Row, q *memLine, c *waiting, ramp int64) (y, early in
 	}
 	need, others := sum(tape.sum, sum(front, r.Cost))-r.Ceiling, tape.others(x)
 	if need+others > 0 {
-		y = max(x, tape.freed(r, need+others, t.now, q, c))
+		y = max(x, tape.freed(r, need+others, t.now, q, c, front))
 	}
 	if others > 0 { // or they are gone first
 		gone := max(x, tape.gone, tape.last)
 		if need > 0 {
-			gone = max(gone, tape.freed(r, need, t.now, q, c))
+			gone = max(gone, tape.freed(r, need, t.now, q, c, front))
 		}
 		y = min(y, gone)
 	}
@@ -121,9 +121,9 @@ func (t *turn) room(r *lua.Row, q *memLine, c *waiting, ramp int64) (y, early in
 }
 
 // freed forecasts when need units will have left the window: those that went
-// leave a window after they went, oldest first; then those ahead, a window
-// after their own times.
-func (t *memTape) freed(r *lua.Row, need, now int64, q *memLine, c *waiting) int64 {
+// leave a window after they went, oldest first; then those ahead (front units in
+// all), a window after their own times.
+func (t *memTape) freed(r *lua.Row, need, now int64, q *memLine, c *waiting, front int64) int64 {
 	var last int64
 	for i, e := range t.entries {
 		last = e.at
@@ -134,10 +134,11 @@ func (t *memTape) freed(r *lua.Row, need, now int64, q *memLine, c *waiting) int
 			return last + r.Window
 		}
 	}
-	for _, w := range q.calls {
+	stay := front - need // of those ahead, the last ones, which need not have left
+	for _, w := range slices.Backward(q.calls) {
 		if w.before(c, r.Tag) {
-			last = max(last, w.told)
-			if need -= w.cost(r.Tag); need <= 0 {
+			if stay -= w.cost(r.Tag); stay < 0 {
+				last = max(last, w.told)
 				break
 			}
 		}
