@@ -92,6 +92,13 @@ func (l *Limiter) ownGroup(g *group) *group {
 	return own
 }
 
+// isAlone reports whether the group decides by this process' own store in the
+// place of the fleet's.
+func (g *group) isAlone() bool {
+	m, here := g.store.(*Memory)
+	return here && m == g.l.outage.memory
+}
+
 // part returns the plan under one member's part of every limit: the amount
 // divided by the members. A part below one unit has a longer window instead. A
 // cost above the part takes the part now, and rest is what is left of it.
@@ -217,8 +224,8 @@ func (g *group) tell(ops []lua.Op) bool {
 // call reports: of one that the store admitted and whose answer came during an
 // outage, here; of one whose answer came after the outage, in the store.
 func (g *group) passOn(ops []lua.Op, err error, t *target) {
-	own := g.l.ownGroup(g)
-	if g.store != own.store && !errors.Is(err, ErrStoreUnavailable) {
+	here := g.isAlone()
+	if !here && !errors.Is(err, ErrStoreUnavailable) {
 		return
 	}
 	var holds []lua.Op
@@ -231,7 +238,8 @@ func (g *group) passOn(ops []lua.Op, err error, t *target) {
 	if len(holds) == 0 {
 		return
 	}
-	if g.store != own.store {
+	if !here {
+		own := g.l.ownGroup(g)
 		answers, _ := own.do(context.Background(), holds...) // memory never errs
 		for i, a := range answers {
 			own.told(holds[i], a, t)

@@ -34,7 +34,7 @@ type Left struct {
 // than the call was told, and a few times in a window while anything does. It has
 // no effect during an outage of the store.
 func (r *Reservation) Heed(left ...Left) {
-	if _, here := r.g.store.(*Memory); here && r.g.l.config.Redis != nil || len(r.answer.Left) != len(r.plan.limits) {
+	if r.g.isAlone() || len(r.answer.Left) != len(r.plan.limits) {
 		return // decided without the store
 	}
 	var ops []lua.Op

@@ -31,7 +31,7 @@ type group struct {
 	mu       sync.Mutex
 	flight   *flight // the call of the script that is out, or nil
 	queue    []*rider
-	answered time.Time            // when the store last answered
+	answered time.Time            // when the store last answered in time
 	rooms    map[string]*room     // who sleeps, by model's scope
 	watch    bool                 // a watch is running
 	held     map[string]time.Time // scopes that the store says are held, until when
@@ -53,7 +53,6 @@ type rider struct {
 // flight is one call of the script.
 type flight struct {
 	riders []*rider
-	began  time.Time
 	stray  bool // it did not answer in time; the group goes on without it
 }
 
@@ -93,7 +92,7 @@ func (g *group) do(ctx context.Context, ops ...lua.Op) ([]lua.Answer, error) {
 				g.abandon(riders[i:], false)
 				return nil, ctx.Err()
 			case <-timer.C:
-				left := g.patience(r)
+				left := g.patience()
 				if left <= 0 {
 					g.abandon(riders[i:], true)
 					return nil, g.l.lost(fmt.Errorf("no answer within %v", g.l.config.StoreTimeout))
@@ -110,18 +109,12 @@ func (g *group) do(ctx context.Context, ops ...lua.Op) ([]lua.Answer, error) {
 	return answers, nil
 }
 
-// patience is how much longer the store may take to answer a rider: its timeout
-// since the rider's call of the script went out. One that is still queued waits
-// for the calls before it as long as the store answers them: a long queue is no
-// outage.
-func (g *group) patience(r *rider) time.Duration {
+// patience is how much longer the store may take to answer those whose time is
+// over: its timeout since it last answered anyone. A long queue is no outage.
+func (g *group) patience() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	since := g.answered
-	if r.flight != nil {
-		since = r.flight.began
-	}
-	return g.l.config.StoreTimeout - time.Since(since)
+	return g.l.config.StoreTimeout - time.Since(g.answered)
 }
 
 // here carries out operations on the memory of this process: there is nothing
@@ -141,7 +134,7 @@ func (g *group) start() {
 		return
 	}
 	n := min(len(g.queue), maxBatch)
-	f := &flight{riders: slices.Clone(g.queue[:n]), began: time.Now()}
+	f := &flight{riders: slices.Clone(g.queue[:n])}
 	g.queue = slices.Delete(g.queue, 0, n)
 	inTurn(f.riders)
 	for _, r := range f.riders {
@@ -180,7 +173,7 @@ func (g *group) fly(f *flight) {
 	cancel()
 
 	g.mu.Lock()
-	if err == nil {
+	if err == nil && !f.stray {
 		g.answered = time.Now()
 	}
 	var back []lua.Op
