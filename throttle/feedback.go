@@ -65,11 +65,10 @@ func (r *Reservation) Heed(left ...Left) {
 // due reports whether it is time to say again what went to others, and notes it.
 func (t *target) due(r lua.Row) bool {
 	const often = 8 // in a window
-	now := time.Now()
-	last, heard := t.heeded.Swap(r.Tape, now)
-	if heard && now.Sub(last.(time.Time)) < time.Duration(r.Window)*time.Microsecond/often {
-		t.heeded.Store(r.Tape, last)
+	last, said := t.heeded.Load(r.Tape)
+	if said && time.Since(last.(time.Time)) < time.Duration(r.Window)*time.Microsecond/often {
 		return false
 	}
+	t.heeded.Store(r.Tape, time.Now())
 	return true
 }

@@ -56,7 +56,7 @@ func (t *Transport) read(req *http.Request) (*call, error) {
 	}
 	var seen profiles.Request
 	prices := c.profile.CostFunc != nil || c.profile.Message != nil
-	if c.ask.Model == "" || prices || !names(fixed, throttle.Requests, throttle.Tokens) {
+	if c.ask.Model == "" || prices || !names(fixed, throttle.Tokens, throttle.InputTokens, throttle.OutputTokens) {
 		if seen, err = sniff(c.profile, c.out); err != nil {
 			return nil, err
 		}
