@@ -51,30 +51,6 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// FuzzDecode: whatever the reply, decode returns whole numbers or an error.
-func FuzzDecode(f *testing.F) {
-	f.Add("", 1)
-	f.Add(pack(1, 2, 3, 4, 5, 6), 1)
-	f.Add(pack(math.NaN(), math.Inf(1), -0.5, 1e300, math.Copysign(0, -1), 5e-324), 1)
-	f.Fuzz(func(t *testing.T, reply string, n int) {
-		n = min(max(n, 0), 1000)
-		got, err := decode(reply, n)
-		if err != nil {
-			return
-		}
-		if len(got)*answerSize != len(reply) {
-			t.Fatalf("%d answers from %d bytes", len(got), len(reply))
-		}
-		for _, a := range got {
-			for _, x := range []int64{int64(a.Status), a.Wait, a.At, a.KeyGen, a.ModelGen, a.By} {
-				if x > 1<<53 || x < -1<<53 {
-					t.Fatalf("%d is not exact", x)
-				}
-			}
-		}
-	})
-}
-
 // The encoder names each key once, by its index as Lua counts, however many there are.
 func TestEncoderKeys(t *testing.T) {
 	var e encoder
