@@ -55,7 +55,7 @@ func FuzzModel(f *testing.F) {
 func FuzzRead(f *testing.F) {
 	const form = "application/x-www-form-urlencoded"
 	add := func(address, kind, body string, sized bool) {
-		for i := 0; i < 28; i += 5 {
+		for i := 0; i < 28; i += 14 {
 			f.Add(byte(i+len(body)), address, kind, body, sized)
 		}
 	}

@@ -54,7 +54,7 @@ func FuzzScanner(f *testing.F) {
 	const doc, sse = "application/json", "text/event-stream; charset=utf-8"
 	lengths := []byte{1, 0, 5}
 	add := func(kind string, body, lengths []byte, grow uint16, eof bool) {
-		for i := 0; i < 28 && grow == 0 || i == 0; i += 5 {
+		for i := 0; i < 28 && grow == 0 || i == 0; i += 14 {
 			f.Add(byte(i+len(body)), kind, body, lengths, grow, eof)
 		}
 	}
