@@ -46,7 +46,7 @@ func FuzzRefusal(f *testing.F) {
 		}
 		body, err := io.ReadAll(received.Body)
 		var decoded struct{ Message string }
-		if err != nil || json.Unmarshal(body, &decoded) != nil || utf8.ValidString(model+lane+limit) && decoded.Message != want.Error() {
+		if err != nil || json.Unmarshal(body, &decoded) != nil || utf8.ValidString(want.Error()) && decoded.Message != want.Error() {
 			t.Fatalf("body %q, %v, want the words of %q", body, err, want.Error())
 		}
 		if received.Header.Get("X-Evil") != "" || received.Header.Get(shouldRetry) != "false" {
