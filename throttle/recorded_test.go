@@ -40,7 +40,8 @@ func recordedConfig(policy pause.Policy) Config {
 }
 
 func newRecorded(t *testing.T, hosts int) *recorded {
-	f := &recorded{policy: pause.Policy{
+	prefix := fmt.Sprintf("%s-%d", t.Name(), time.Now().UnixNano()) // a run of its own
+	f := &recorded{names: lua.NewNames(prefix, "key"), policy: pause.Policy{
 		Unnamed: 60 * time.Millisecond, Refused: 100 * time.Millisecond, Lease: 80 * time.Millisecond, Cap: 150 * time.Millisecond,
 		Overload: 20 * time.Millisecond, OverloadMax: 80 * time.Millisecond, OverloadCalm: 500 * time.Millisecond,
 	}}
@@ -48,7 +49,7 @@ func newRecorded(t *testing.T, hosts int) *recorded {
 		c := server.Client()
 		t.Cleanup(func() { c.Close() })
 		config := recordedConfig(f.policy)
-		config.Redis, config.Prefix, config.OnEvent, config.Name = c, t.Name(), f.event, fmt.Sprint("host", i)
+		config.Redis, config.Prefix, config.OnEvent, config.Name = c, prefix, f.event, fmt.Sprint("host", i)
 		l, err := New(config)
 		if err != nil {
 			t.Fatal(err)
@@ -56,7 +57,6 @@ func newRecorded(t *testing.T, hosts int) *recorded {
 		l.store = noting{l.store, &f.record}
 		f.limiters = append(f.limiters, l)
 	}
-	f.names = lua.NewNames(t.Name(), "key")
 	return f
 }
 
@@ -91,7 +91,8 @@ func verdict(r *rand.Rand, probe bool) (v pause.Verdict, told bool) {
 }
 
 // caller makes one call after the other until ctx ends.
-func (f *recorded) caller(ctx context.Context, t *testing.T, l *Limiter, r *rand.Rand, answers *sync.WaitGroup) {
+// The vendor refuses the key of one of them every now and then, for sure.
+func (f *recorded) caller(ctx context.Context, t *testing.T, l *Limiter, r *rand.Rand, answers *sync.WaitGroup, refused bool) {
 	trouble := time.Now().Add(recordedCalm)
 	live, back := lanes.Lane{Name: "live", Share: 1, MaxWait: 1500 * time.Millisecond}, lanes.Lane{Name: "back", Share: 0.6}
 	for ctx.Err() == nil {
@@ -117,7 +118,10 @@ func (f *recorded) caller(ctx context.Context, t *testing.T, l *Limiter, r *rand
 		}
 		v, told := verdict(r, res.Probe())
 		takes := time.Duration(r.IntN(40)) * time.Millisecond
-		if time.Now().Before(trouble) {
+		if now := time.Now(); now.After(trouble) && refused {
+			trouble = now.Add(recordedCalm / 3)
+			v, told, takes = pause.Verdict{Class: pause.KeyRefused, Scope: pause.Key}, true, 0
+		} else if now.Before(trouble) {
 			v, told = pause.Verdict{Class: pause.OK}, true
 		} else if r.IntN(8) == 0 {
 			takes = time.Duration(100+r.IntN(300)) * time.Millisecond // a late answer, and often bad news
@@ -157,7 +161,7 @@ func TestRecorded(t *testing.T) {
 	var all, answers sync.WaitGroup
 	for i, l := range f.limiters {
 		for j := range callers {
-			all.Go(func() { f.caller(ctx, t, l, rand.New(rand.NewPCG(uint64(i), uint64(j))), &answers) })
+			all.Go(func() { f.caller(ctx, t, l, rand.New(rand.NewPCG(uint64(i), uint64(j))), &answers, i == 0 && j == 0) })
 		}
 	}
 	all.Wait()
