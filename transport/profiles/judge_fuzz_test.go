@@ -18,6 +18,8 @@ func FuzzJudge(f *testing.F) {
 	f.Add(429, "X-Amzn-Errortype", "ThrottlingException:http://a", `{"error":{"code":402,"metadata":{"reasons":["a"]}}}`, "m")
 	f.Add(400, "Retry-After", "1e9", `<E><Error><Code>Throttled</Code></Error></E>`, "")
 	f.Add(200, "X-Amzn-Errortype", "#", `{"messages":[{"status":"0"},{"status":1}]}`, "m")
+	f.Add(400, "Retry-After", "5", `{}`, "m")
+	f.Add(200, "Retry-After", "5", `{}`, "m")
 	f.Add(-1, "", "", `{"error":{"message":"Limit 9, Requested 99999999999999999999"}}`, "-")
 	for _, s := range seeds(f) {
 		name, value := "", ""
