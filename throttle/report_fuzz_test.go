@@ -16,7 +16,7 @@ type toldStore struct {
 	report string
 }
 
-func (s toldStore) members(context.Context, lua.Names) ([]lua.Member, error) {
+func (s *toldStore) members(context.Context, lua.Names) ([]lua.Member, error) {
 	return []lua.Member{{Name: "other", Seen: 1764400000 * second, Report: s.report}}, nil
 }
 
@@ -35,9 +35,10 @@ func FuzzReport(f *testing.F) {
 	}
 	f.Cleanup(func() { l.Close(context.Background()) })
 	g, _ := l.find("key", "")
-	memory := NewMemory()
+	other := &toldStore{Memory: NewMemory()}
+	g.store = other
 	f.Fuzz(func(t *testing.T, report string) {
-		g.store = toldStore{memory, report}
+		other.report = report
 		s, err := l.Status(t.Context(), "key")
 		if err != nil || len(s.Fleet) != 1 || s.Fleet[0].Name != "other" {
 			t.Fatalf("Status() = %+v, %v", s, err)
