@@ -8,8 +8,13 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 library := GOWORK=off go
 nested   = $(patsubst ./%/go.mod,%,$(sort $(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*')))
 
+FUZZ      ?= ^Fuzz
+FUZZTIME  ?= 60s
+FUZZFLAGS ?= -fuzzminimizetime=1000x
+fuzzed     = $(sort $(dir $(shell grep -rl --include='*_test.go' '^func Fuzz' .)))
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all nested sdks exact outage feedback bench check deps needs node
+.PHONY: help demo test test-all nested sdks fuzz exact outage feedback bench check deps needs node
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -21,6 +26,21 @@ test: needs ## test the library, one package at a time: many tests measure real 
 	$(library) test -race -shuffle=on -p 1 -timeout 5m ./...
 
 test-all: test nested sdks ## test the library, every nested module, and the SDKs of docs/sdks.md
+
+# The go command now and then takes the end of FUZZTIME for a failure, "context
+# deadline exceeded"; a finding names the input that failed.
+fuzz: needs ## feed every decoder hostile bytes, one target after the other, FUZZTIME=60s each
+	@failed=; for dir in $(fuzzed); do \
+	cd $(CURDIR)/$$dir; if test -f go.mod; then unset GOWORK; else export GOWORK=off; fi; \
+	list=$$(go test -list '$(FUZZ)' .) || { echo "$$list"; exit 1; }; \
+	for target in $$(echo "$$list" | grep '^Fuzz'); do \
+		echo "$$dir$$target"; \
+		if out=$$(go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $(FUZZFLAGS) . 2>&1); then echo "$$out" | grep execs: | tail -n 1; \
+		else case "$$out" in \
+			*"Failing input"*|*"seed corpus"*) echo "$$out"; failed="$$failed $$target";; \
+			*"context deadline exceeded"*) echo "$$out" | grep execs: | tail -n 1;; \
+			*) echo "$$out"; failed="$$failed $$target";; esac; fi; \
+	done; done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 exact: needs ## prove on Redis: never more than N in any window, nearly all of it used
 	@$(library) run ./internal/cmd/exact

@@ -57,39 +57,6 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// FuzzDecode: whatever the reply, decode returns whole numbers or an error.
-func FuzzDecode(f *testing.F) {
-	f.Add("", 1, 0)
-	f.Add(pack(1, 2, 3, 4, 5, 6, 7, 8), 1, 1)
-	f.Add(pack(math.NaN(), math.Inf(1), -0.5, 1e300, math.Copysign(0, -1), 5e-324), 1, 2)
-	f.Fuzz(func(t *testing.T, reply string, n, rows int) {
-		ops := make([]Op, min(max(n, 0), 100))
-		for i := range ops {
-			ops[i] = Op{Kind: Take, Rows: make([]Row, min(max(rows, 0), 100))}
-		}
-		got, err := decode(reply, ops)
-		if err != nil {
-			return
-		}
-		doubles := 6 * len(got)
-		for _, a := range got {
-			doubles += 2 * len(a.Left)
-			all := []int64{int64(a.Status), a.Wait, a.At, a.KeyGen, a.ModelGen, a.By}
-			for _, l := range a.Left {
-				all = append(all, l.Units, l.Others)
-			}
-			for _, x := range all {
-				if x > 1<<53 || x < -1<<53 {
-					t.Fatalf("%d is not exact", x)
-				}
-			}
-		}
-		if doubles*8 != len(reply) {
-			t.Fatalf("%d answers from %d bytes", len(got), len(reply))
-		}
-	})
-}
-
 // The encoder names each key once, by its index as Lua counts, however many there are.
 func TestEncoderKeys(t *testing.T) {
 	var e encoder

@@ -1,7 +1,12 @@
 package pause_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"net/http"
+	"os"
+	"reflect"
+	"strconv"
 	"testing"
 	"time"
 
@@ -22,6 +27,34 @@ func checkHint(t *testing.T, hint pause.Hint) {
 	}
 }
 
+// recordedAnswers calls use with the answers of the recorded cases.
+func recordedAnswers(f *testing.F, use func(header map[string]string, body []byte)) {
+	f.Helper()
+	for _, file := range []string{"../transport/profiles/testdata/cases.json", "../transport/profiles/testdata/more_cases.json"} {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		var cases []struct {
+			Response struct {
+				Headers map[string]string
+				Body    json.RawMessage
+			}
+		}
+		if err := json.Unmarshal(data, &cases); err != nil {
+			f.Fatal(err)
+		}
+		for _, c := range cases {
+			body := []byte(c.Response.Body)
+			var text string
+			if json.Unmarshal(body, &text) == nil {
+				body = []byte(text) // it stands for itself
+			}
+			use(c.Response.Headers, body)
+		}
+	}
+}
+
 // FuzzHintHeader puts any text where a vendor puts a wait, a date or a reset.
 func FuzzHintHeader(f *testing.F) {
 	for _, value := range []string{
@@ -35,22 +68,55 @@ func FuzzHintHeader(f *testing.F) {
 		f.Add(value, value)
 		f.Add(value, "Mon, 02 Mar 2026 09:50:00 GMT")
 	}
-	f.Fuzz(func(t *testing.T, value, date string) {
-		for _, name := range []string{"Retry-After", "Retry-After-Ms", "X-Ms-Retry-After-Ms", "X-Amz-Retry-After", "Ratelimit"} {
-			checkHint(t, pause.ReadHint(http.Header{name: {value}, "Date": {date}}, nil, clock))
+	recordedAnswers(f, func(header map[string]string, _ []byte) {
+		for _, value := range header {
+			f.Add(value, header["Date"])
 		}
-		checkHint(t, pause.ReadHint(http.Header{
+	})
+	f.Fuzz(func(t *testing.T, value, date string) {
+		alone := map[string]pause.Hint{}
+		for _, name := range []string{"Retry-After", "Retry-After-Ms", "X-Ms-Retry-After-Ms", "X-Amz-Retry-After", "Ratelimit"} {
+			alone[name] = pause.ReadHint(http.Header{name: {value}, "Date": {date}}, nil, clock)
+			checkHint(t, alone[name])
+		}
+		if n, err := strconv.ParseUint(value, 10, 64); err == nil {
+			want := pause.MaxHint
+			if n < uint64(pause.MaxHint/time.Second) {
+				want = time.Duration(n) * time.Second
+			}
+			if got := alone["Retry-After"]; got != (pause.Hint{Wait: want, Named: true}) {
+				t.Errorf("Retry-After: %q: got %+v, want %v", value, got, want)
+			}
+		}
+		if ms := alone["Retry-After-Ms"]; ms != alone["X-Ms-Retry-After-Ms"] || ms != alone["X-Amz-Retry-After"] {
+			t.Errorf("the three headers that count milliseconds differ: %v", alone)
+		}
+		all := http.Header{
 			"Retry-After":                            {value, date},
 			"Date":                                   {date},
 			"X-Ratelimit-Remaining":                  {"0"},
 			"X-Ratelimit-Reset":                      {value},
 			"Anthropic-Ratelimit-Requests-Reset":     {date},
 			"Anthropic-Ratelimit-Requests-Remaining": {value, "0"},
-		}, nil, clock))
+		}
+		before := all.Clone()
+		got := pause.ReadHint(all, nil, clock)
+		checkHint(t, got)
+		if got.Wait < alone["Retry-After"].Wait {
+			t.Errorf("%v with a second value and resets, %v without", got.Wait, alone["Retry-After"].Wait)
+		}
+		if !reflect.DeepEqual(all, before) {
+			t.Errorf("the header became %q", all)
+		}
+		all.Set("Retry-After-Ms", "1234")
+		if got := pause.ReadHint(all, []byte(`{"error":{"message":"retry in 9s"}}`), clock); got.Wait != 1234*time.Millisecond {
+			t.Errorf("%v, want what the first source names", got.Wait)
+		}
 	})
 }
 
-// FuzzHintBody reads any body.
+// FuzzHintBody reads any body. How a JSON text is spaced and in how many arrays
+// it is wrapped changes nothing.
 func FuzzHintBody(f *testing.F) {
 	for _, body := range []string{
 		"", "null", "{}", "[]", "{", `{"error":`, `"retry in 5s"`, "429 retry after 5s", "<html>retry in 5s",
@@ -64,7 +130,27 @@ func FuzzHintBody(f *testing.F) {
 	} {
 		f.Add([]byte(body))
 	}
+	recordedAnswers(f, func(_ map[string]string, body []byte) { f.Add(body) })
 	f.Fuzz(func(t *testing.T, body []byte) {
-		checkHint(t, pause.ReadHint(nil, body, clock))
+		before := bytes.Clone(body)
+		hint := pause.ReadHint(nil, body, clock)
+		checkHint(t, hint)
+		if !bytes.Equal(body, before) {
+			t.Fatal("the body was changed")
+		}
+		if body = bytes.TrimSpace(body); !json.Valid(body) || !bytes.ContainsAny(body[:1], `{["`) {
+			return
+		}
+		var other bytes.Buffer
+		json.Indent(&other, body, " ", "\t")
+		if got := pause.ReadHint(nil, other.Bytes(), clock); got != hint {
+			t.Errorf("spaced out: %v, want %v", got, hint)
+		}
+		if bytes.Count(body, []byte("{"))+bytes.Count(body, []byte("[")) > 60 {
+			return // it may be as deep as is looked
+		}
+		if got := pause.ReadHint(nil, append(append([]byte("[0,"), body...), ']'), clock); body[0] != '"' && got != hint {
+			t.Errorf("in an array: %v, want %v", got, hint)
+		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -45,6 +46,9 @@ const (
 	stainless   = "X-Stainless-Retry-Count"
 	shouldRetry = "X-Should-Retry"
 	storeReason = "store unavailable"
+
+	// maxWaitMS is the longest wait that a time.Duration holds, in milliseconds.
+	maxWaitMS = int64(math.MaxInt64 / time.Millisecond)
 )
 
 // refuse answers a call that was not sent: with the error, or with a response.
@@ -143,7 +147,8 @@ func response(req *http.Request, status int, reason, message, kind, name string)
 //		if refused, ok := transport.FromResponse(e.Response); ok { ... }
 //	}
 //
-// RetryAfter comes back in whole milliseconds, rounded up. resp may be nil.
+// RetryAfter comes back in whole milliseconds, rounded up, and never negative
+// whatever the header says. resp may be nil.
 func FromResponse(resp *http.Response) (*throttle.RefusedError, bool) {
 	if resp == nil {
 		return nil, false
@@ -162,7 +167,7 @@ func FromResponse(resp *http.Response) (*throttle.RefusedError, bool) {
 			Lane:       detail.Get("lane"),
 			Limit:      detail.Get("limit"),
 			Unit:       detail.Get("unit"),
-			RetryAfter: time.Duration(ms) * time.Millisecond,
+			RetryAfter: time.Duration(min(max(ms, 0), maxWaitMS)) * time.Millisecond,
 			Deferred:   detail.Get("deferred") == "true",
 		}, true
 	}

@@ -31,6 +31,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
+	"unicode"
 )
 
 func main() {
@@ -70,7 +72,7 @@ func run(args []string, in io.Reader, out, problems io.Writer) int {
 			fmt.Fprintf(out, "usage: headway %s %s\n", c.name, c.args)
 			return 0
 		}
-		fmt.Fprintf(problems, "headway %s: %v\n", c.name, err)
+		fmt.Fprintf(problems, "headway %s: %s\n", c.name, oneLine(err.Error()))
 		if errors.Is(err, errWrite) {
 			return 1
 		}
@@ -78,6 +80,17 @@ func run(args []string, in io.Reader, out, problems io.Writer) int {
 	}
 	fmt.Fprintf(problems, "headway: no command %q; \"headway\" lists them\n", args[0])
 	return 2
+}
+
+// oneLine returns an error's text without what could end a line or steer a
+// terminal: package flag quotes an argument as it is.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, text)
 }
 
 func usage(out io.Writer) {

@@ -1,10 +1,7 @@
 package profiles
 
 import (
-	"encoding/json"
 	"io"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -52,35 +49,4 @@ func TestPick(t *testing.T) {
 			}
 		})
 	}
-}
-
-// FuzzModel: the model of a JSON request is what encoding/json finds, and no
-// request makes reading fail.
-func FuzzModel(f *testing.F) {
-	for _, seed := range []string{
-		`{"model":"gpt-x","max_tokens":5}`, `{"a":"\\\"","mod\u0065l":"m"}`, `{"messages":[{"model":1}],"model":"m","n":2}`, `[`, `{"":{"model":"x"}}`,
-	} {
-		f.Add(seed)
-	}
-	p := OpenAI()
-	r := &http.Request{URL: &url.URL{Path: "/v1/x"}, Header: http.Header{}}
-	f.Fuzz(func(t *testing.T, body string) {
-		got := p.Read(r, strings.NewReader(body))
-		if got.Output < -1 || got.Output > maxWhole || got.Copies < 1 || got.Copies > maxWhole || got.Text < 0 {
-			t.Fatalf("Read() = %+v", got)
-		}
-		var fields map[string]any
-		if json.Unmarshal([]byte(body), &fields) != nil {
-			return
-		}
-		for key := range fields {
-			if key == "" || len(key) > 64 {
-				return // not what a path can name
-			}
-		}
-		want, ok := fields["model"].(string)
-		if ok && want != "" && len(want) < 256 && got.Model != want && strings.Count(body, "model") == 1 && !strings.Contains(body, `\u`) {
-			t.Fatalf("model = %q, want %q", got.Model, want)
-		}
-	})
 }

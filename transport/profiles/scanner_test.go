@@ -138,33 +138,3 @@ func TestScannerMemory(t *testing.T) {
 		}
 	}
 }
-
-// FuzzUsage: no body makes a scanner fail, or count what is no count; how the
-// body is cut into pieces does not matter.
-func FuzzUsage(f *testing.F) {
-	f.Add(`{"usage":{"prompt_tokens":7,"completion_tokens":3}}`, false, 3)
-	f.Add("data: {\"usage\":{\"prompt_tokens\":-1}}\r\n\r\ndata: [DONE]\n\n", true, 1)
-	f.Add(`[{"usageMetadata":{"promptTokenCount":8,"thoughtsTokenCount":2}},{"a":"]}\\\"["}]`, false, 9)
-	f.Add(`{"num_segments":"3","usage":{"prompt_tokens":1e99,"total_tokens":9007199254740991,"x":"\\\""}}`, false, 5)
-	f.Fuzz(func(t *testing.T, body string, stream bool, cut int) {
-		kind := "application/json"
-		if stream {
-			kind = "text/event-stream"
-		}
-		for _, p := range profiles.Builtin() {
-			whole, pieces := p.Scan(answer(kind)), p.Scan(answer(kind))
-			io.WriteString(whole, body)
-			at := int(uint(cut) % uint(len(body)+1))
-			io.WriteString(pieces, body[:at])
-			io.WriteString(pieces, body[at:])
-			u, final, ok := whole.Usage(true)
-			u2, final2, ok2 := pieces.Usage(true)
-			if u.Input != u2.Input || u.Output != u2.Output || final != final2 || ok != ok2 {
-				t.Fatalf("whole: %+v %v %v, in pieces: %+v %v %v", u, final, ok, u2, final2, ok2)
-			}
-			if n := u.Cost()["tokens"]; n < 0 || n > 1e10 || !ok && n != 0 {
-				t.Fatalf("counted %d tokens, ok %v", n, ok)
-			}
-		}
-	})
-}

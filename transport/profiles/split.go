@@ -34,6 +34,10 @@ func (e *events) write(b []byte) {
 			e.line = e.keep(e.line, line)
 			line = e.line
 		}
+		if len(line) > maxScan { // it came in one piece, and must end the search as it does in several
+			e.keep(line, nil)
+			return
+		}
 		e.take(bytes.TrimSuffix(line, []byte("\r")))
 		e.line = e.line[:0]
 		b = b[i+1:]
@@ -108,7 +112,9 @@ func (e *elements) write(b []byte) {
 			}
 		case c == '}' || c == ']':
 			if e.depth--; e.depth == 1 {
-				e.keep(b[from : i+1])
+				if e.keep(b[from : i+1]); e.dead {
+					return
+				}
 				e.found(e.item)
 				e.item = e.item[:0]
 			}

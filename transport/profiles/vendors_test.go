@@ -209,24 +209,3 @@ func TestErrorHeader(t *testing.T) {
 		}
 	}
 }
-
-// FuzzJudge: no answer makes a profile fail, and none pauses anything that is
-// well or one call's own fault.
-func FuzzJudge(f *testing.F) {
-	f.Add(429, "ThrottlingException:http://a", `{"error":{"code":402,"metadata":{"reasons":["a"]}}}`)
-	f.Add(400, "", `<E><Error><Code>Throttled</Code></Error></E>`)
-	f.Add(200, "#", `{"messages":[{"status":"0"},{"status":1}]}`)
-	list := append(profiles.Builtin(), profiles.WhatsAppNumbers(), profiles.Generic("demo"))
-	f.Fuzz(func(t *testing.T, status int, code, body string) {
-		a := profiles.Answer{Status: status, Header: http.Header{"X-Amzn-Errortype": {code}}, Body: []byte(body), Model: "m"}
-		for _, p := range list {
-			v := p.Judge(a)
-			if quiet := v.Class == pause.OK || v.Class == pause.ClientError; quiet && v != (pause.Verdict{Class: v.Class}) {
-				t.Fatalf("%s: Judge() = %+v", p.Name, v)
-			}
-			if v.Class == pause.OK && status >= 400 || v.Hint.Wait < 0 {
-				t.Fatalf("%s: Judge() of status %d = %+v", p.Name, status, v)
-			}
-		}
-	})
-}
