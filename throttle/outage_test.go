@@ -471,4 +471,23 @@ func TestOutageReports(t *testing.T) {
 		t.Error("the answer to a call from the outage does not hold its model after it")
 	}
 	f.until(time.Second, "the first pause reaches the other host", func() bool { return held(b, "before") })
+
+// Processes that start together, as a deploy has them, know of each other soon:
+// an outage must not find each thinking that it is alone.
+func TestFleetIsHeardSoon(t *testing.T) {
+	f := newOutageFleet(t, 3, Config{Default: []Limit{PerMinute(Requests, 1000)}})
+	for _, l := range f.hosts {
+		if _, err := l.Reserve(t.Context(), Call{Key: "k", Model: "m", Cost: Cost{Requests: 1}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.until(2*time.Second, "every host has heard of the others", func() bool {
+		for _, l := range f.hosts {
+			g, _ := l.find("k", "")
+			if g.members.Load() != 3 {
+				return false
+			}
+		}
+		return true
+	})
 }
