@@ -10,6 +10,10 @@ import (
 	"github.com/headway-go/headway/pause"
 )
 
+// aloneAtOnce is how long a call that goes without the store may take to be
+// still at the time at which it asked the store.
+const aloneAtOnce = 50 * time.Millisecond
+
 // comeBack is when a call that is closed out by an outage may come back.
 const comeBack = time.Second
 
@@ -31,8 +35,12 @@ func (l *Limiter) alone(ctx context.Context, g *group, p *plan, patience time.Du
 		if err != nil {
 			return nil, err
 		}
+		// The store may have charged a call that asked before it was lost. Such a
+		// call is not charged again, unless it has waited since: that charge counts
+		// at another time than the call goes.
 		lost := (*lostError)(nil)
-		if asked := errors.As(cause, &lost) && lost.sent; !l.owe(p, asked) { // the store came back while the call waited
+		asked := time.Since(began) < aloneAtOnce && errors.As(cause, &lost) && g.counted(lost, p)
+		if !asked && !l.owe(p) { // the store came back while the call waited
 			r, err := l.both(ctx, g, p, r, max(0, patience-time.Since(began)))
 			if errors.Is(err, ErrStoreUnavailable) { // and is lost again
 				return l.alone(ctx, g, p, max(0, patience-time.Since(began)), err)
@@ -146,17 +154,13 @@ func (g *group) spread(p *plan, rest []lua.Row, at int64) {
 
 // owe notes what a call spends that the store does not know of, and reports
 // whether the outage is still on: what is noted later nobody tells the store in
-// time. A call that the store was asked for when it was lost may have been
-// charged there, and is not noted.
-func (l *Limiter) owe(p *plan, asked bool) bool {
+// time.
+func (l *Limiter) owe(p *plan) bool {
 	o, now := &l.outage, time.Now().UnixMicro()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.down.Load() {
 		return false
-	}
-	if asked {
-		return true
 	}
 	for i := range p.op.Rows {
 		o.add(lua.Op{Kind: lua.Charge, Key: p.op.Key, Model: p.op.Model}, &p.op.Rows[i], now)
