@@ -2,12 +2,15 @@ package throttle
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,6 +46,10 @@ type Limiter struct {
 // maxNames bounds the names of models that a limiter remembers the limits of.
 // Names beyond it cost a little time, not memory.
 const maxNames = 4096
+
+// longestName is the longest name of a model, in bytes, that is kept as it is. A
+// longer one keeps its beginning, with its hash behind it.
+const longestName = 256
 
 // New returns a limiter. It does not connect; a wrong configuration is an
 // error that names the field.
@@ -156,6 +163,10 @@ func (l *Limiter) prepare(ctx context.Context, c Call) (*group, *plan, error) {
 
 // find returns the group of a key and the target of one of its models.
 func (l *Limiter) find(key, model string) (*group, *target) {
+	if len(model) > longestName {
+		h := sha256.Sum256([]byte(model))
+		model = strings.ToValidUTF8(model[:longestName-2*len(h)], "") + hex.EncodeToString(h[:])
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	g := l.groups[key]

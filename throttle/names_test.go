@@ -228,3 +228,25 @@ func TestLaneErrors(t *testing.T) {
 		}
 	}
 }
+
+// A name as long as a request is kept by its beginning and its hash: in memory,
+// in what is told of it, and apart from another that begins alike.
+func TestLongNames(t *testing.T) {
+	t.Parallel()
+	onBoth(t, Config{Default: []Limit{Per(Requests, 1, time.Hour)}}, func(t *testing.T, p *pair) {
+		c := call()
+		begin := strings.Repeat("n", 100<<10)
+		for _, end := range []string{"a", "b"} {
+			c.Model = begin + end
+			reserve(t, p.a, c)
+			if e := refuse(t, p.b, c); len(e.Model) != longestName || !strings.HasPrefix(e.Model, "nnn") {
+				t.Errorf("refused %q of %d bytes, want %d", e.Model[:9], len(e.Model), longestName)
+			}
+		}
+		c.Model = strings.Repeat("n", longestName)
+		reserve(t, p.a, c)
+		if e := refuse(t, p.b, c); e.Model != c.Model {
+			t.Errorf("refused %q, want the name as it is", e.Model)
+		}
+	})
+}

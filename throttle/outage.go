@@ -3,6 +3,8 @@ package throttle
 import (
 	"context"
 	"errors"
+	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -62,7 +64,7 @@ func (e *lostError) Is(target error) bool { return target == ErrStoreUnavailable
 // one begins an outage, unless it is the answer to this one call only. The rider
 // is the call's when its answer may still come.
 func (l *Limiter) lost(cause error, r *rider) error {
-	err := &lostError{cause, true, r}
+	err := &lostError{cause, !neverRan(cause), r}
 	if onlyThisCall(cause) || !l.outage.begin(cause) {
 		return err
 	}
@@ -137,6 +139,16 @@ func onlyThisCall(err error) bool {
 		return false
 	}
 	return strings.HasPrefix(reply.Error(), "WRONGTYPE") || strings.HasPrefix(reply.Error(), "ERR ")
+}
+
+// neverRan reports whether it is certain that the script did not run: there was
+// no connection, or Redis refused to begin.
+func neverRan(err error) bool {
+	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
+		return true
+	}
+	return slices.ContainsFunc([]string{"LOADING ", "READONLY ", "OOM ", "MISCONF ", "BUSY ", "NOAUTH ", "NOPERM ", "WRONGPASS ", "MASTERDOWN ", "CLUSTERDOWN "},
+		func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) })
 }
 
 // recover tries to reach the store, about twice a second, until it answers.
