@@ -63,12 +63,12 @@ func (l *Limiter) lost(cause error) error {
 	if onlyThisCall(cause) || !l.outage.begin(cause) {
 		return err
 	}
-	l.emit(Event{Kind: StoreLost, Err: err})
 	for _, g := range l.allGroups() {
 		g.alone()
 	}
 	l.pending.begin()
 	go l.recover()
+	l.emit(Event{Kind: StoreLost, Err: err}) // last: whoever listens may take their time
 	return err
 }
 
