@@ -13,9 +13,10 @@ import (
 type diary struct {
 	mu     sync.Mutex
 	faults map[string]int
-	losses []span // of the store, for all processes
-	cuts   []cut  // of the store, for one process
-	frozen []cut  // processes that stood still
+	losses []span      // of the store, for all processes
+	cuts   []cut       // of the store, for one process
+	frozen []cut       // processes that stood still
+	starts []time.Time // of processes
 	notes  []told
 	lost   map[string]time.Time // by process: since when it says that the store is lost
 	known  []cut                // outages as the processes told them
@@ -111,4 +112,10 @@ func (d *diary) held(keys int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.keys = max(d.keys, keys)
+}
+
+func (d *diary) began() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.starts = append(d.starts, time.Now())
 }

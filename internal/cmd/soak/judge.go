@@ -32,10 +32,12 @@ type judge struct {
 	notes    []told
 	admitted map[string]told
 	losses   []span
-	alone    []cut // processes that the store was away for, but not for all
-	strays   int   // arrivals without an admission
-	twice    int   // arrivals of an admission that was used up
-	late     int   // calls that took longer than the margin to the vendor
+	alone    []cut    // processes that the store was away for, but not for all
+	unaware  []span   // returns of the store that some process took for a store that was never away
+	strays   int      // arrivals without an admission
+	twice    int      // arrivals of an admission that was used up
+	why      []string // what was broken, in detail
+	late     int      // calls that took longer than the margin to the vendor
 }
 
 // sent is one call at the vendor and its admission.
@@ -57,6 +59,16 @@ func newJudge(s *stage, out io.Writer) *judge {
 		})
 		if !staged { // reset connections, a process that stood still, a busy machine
 			j.alone = append(j.alone, cut{span{k.from.Add(-notice), k.to.Add(handover)}, k.host})
+		}
+	}
+	for _, l := range j.losses {
+		var aware [processes]bool
+		for _, k := range s.diary.known {
+			aware[k.host] = aware[k.host] || k.touches(l.from, l.to.Add(notice))
+		}
+		fresh := slices.ContainsFunc(s.diary.starts, func(t time.Time) bool { return t.After(l.from) && t.Before(l.to.Add(handover)) })
+		if fresh || slices.Contains(aware[:], false) {
+			j.unaware = append(j.unaware, span{l.to, l.to.Add(handover)})
 		}
 	}
 	s.diary.mu.Unlock()
@@ -118,8 +130,8 @@ func (j *judge) header(lasted time.Duration) {
 	}
 	fmt.Fprintf(j.out, "%d admissions, %d calls at the vendor (%s), %d of them later than the margin of %v\n",
 		len(j.admitted), len(j.calls), strings.Join(answers, ", "), j.late, margin)
-	fmt.Fprintf(j.out, "%d losses of the store, %d outages told, %d of one process alone; %d keys in Redis at most\n\n",
-		len(d.losses), len(d.known), len(j.alone), d.keys)
+	fmt.Fprintf(j.out, "%d losses of the store, %d that not every process saw; %d outages told, %d of one process alone; %d keys in Redis at most\n",
+		len(d.losses), len(j.unaware), len(d.known), len(j.alone), d.keys)
 }
 
 // budgets judges every limit twice: all calls by the store's times, in windows
@@ -173,6 +185,9 @@ func (j *judge) budget(what string, amount int64, of func(sent) string, units fu
 		for _, h := range by.h {
 			h.windows(by.window, func(from, to time.Time, sum int64) {
 				may, usual := j.allowed(amount, from, to, by.slack)
+				if sum > may {
+					j.explain(what, from, to, sum, may)
+				}
 				if usual {
 					most[0] = max(most[0], sum)
 				} else if part := float64(sum) / float64(may); part > worst {
@@ -186,11 +201,18 @@ func (j *judge) budget(what string, amount int64, of func(sent) string, units fu
 }
 
 // allowed is how many units may be in a window: twice the amount if the store
-// was lost in it, and a part more for each process that was alone.
+// was lost in it, or came back and a process did not know that it was away (it
+// takes what it finds, before the others have told what they spent), and a part
+// more for each process that was alone.
 func (j *judge) allowed(amount int64, from, to time.Time, slack time.Duration) (may int64, usual bool) {
 	may = amount
 	for _, l := range j.losses {
 		if (span{l.from, l.from.Add(slack + 50*time.Millisecond)}).touches(from, to) {
+			may = 2 * amount
+		}
+	}
+	for _, u := range j.unaware {
+		if u.touches(from, to) {
 			may = 2 * amount
 		}
 	}
@@ -248,6 +270,7 @@ func (j *judge) pauses() {
 		for _, n := range j.admitted {
 			if about(n) && n.Charged.After(e.When.Add(lead)) && n.Charged.Before(end) {
 				into++
+				j.explain(fmt.Sprintf("%s admitted %v before the end", n.ID, end.Sub(n.Charged)), e.When, end, 1, 0)
 			}
 		}
 	}
@@ -334,12 +357,51 @@ func (j *judge) leftovers() {
 	j.none(fmt.Sprintf("places with a piece of a key (%s)", strings.Join(places, ", ")), len(l.where))
 }
 
+// explain tells what was going on around something that was broken.
+func (j *judge) explain(what string, from, to time.Time, got, may int64) {
+	if len(j.why) >= 5 {
+		return
+	}
+	at := func(t time.Time) string { return fmt.Sprintf("%+.3f", t.Sub(from).Seconds()) }
+	text := fmt.Sprintf("%s: %d, at most %d, in the %v from %v on; by seconds from then:", what, got, may, to.Sub(from), from.Format(time.TimeOnly))
+	around := span{from.Add(-5 * time.Second), to.Add(2 * time.Second)}
+	for _, l := range j.losses {
+		if l.touches(around.from, around.to) {
+			text += fmt.Sprintf("\n\t%s to %s the store was away", at(l.from), at(l.to))
+		}
+	}
+	for _, c := range j.alone {
+		if c.touches(around.from, around.to) {
+			text += fmt.Sprintf("\n\t%s to %s host%d was alone", at(c.from), at(c.to), c.host)
+		}
+	}
+	for _, c := range j.s.diary.frozen {
+		if c.touches(around.from, around.to) {
+			text += fmt.Sprintf("\n\t%s to %s host%d stood still", at(c.from), at(c.to), c.host)
+		}
+	}
+	for _, n := range j.notes {
+		if n.Kind != seen && n.Kind != admitted && n.When.After(around.from) && n.When.Before(around.to) {
+			text += fmt.Sprintf("\n\t%s %s: %s %s %s %v %s", at(n.When), n.name, n.Kind, n.Key, n.Model, n.For, n.Error)
+		}
+		if n.Kind == admitted && n.Charged.After(from.Add(-2*lead)) && n.Charged.Before(to.Add(2*lead)) {
+			text += fmt.Sprintf("\n\t%s %s %s %s, told %s, probe %v", at(n.Charged), n.ID, n.Key, n.Model, at(n.When), n.Probe)
+		}
+	}
+	j.why = append(j.why, text)
+}
+
 // verdict is an error if anything was broken.
 func (j *judge) verdict() error {
 	d := &j.s.diary
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	err := errors.Join(d.errs...)
+	if j.s.details {
+		for _, why := range j.why {
+			fmt.Fprintf(j.out, "\n%s\n", why)
+		}
+	}
 	if j.broken > 0 {
 		err = errors.Join(fmt.Errorf("seed %d: %d bounds are broken", j.s.seed, j.broken), err)
 	}

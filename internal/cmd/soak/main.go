@@ -35,12 +35,13 @@ func main() {
 	}
 	length := flag.Duration("for", 10*time.Minute, "how long faults are staged")
 	seed := flag.Uint64("seed", 0, "choose the faults by this number (0: a random one, which is printed)")
+	details := flag.Bool("v", false, "tell what was going on around everything that was broken")
 	flag.Parse()
 	if *seed == 0 {
 		*seed = rand.Uint64N(1e6) + 1
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, plan{length: *length, idle: 35 * time.Second, seed: *seed}, os.Stdout)
+	err := run(ctx, plan{length: *length, idle: 35 * time.Second, seed: *seed, details: *details}, os.Stdout)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)
@@ -50,9 +51,10 @@ func main() {
 
 // plan is what a run is to do.
 type plan struct {
-	length time.Duration // of the faults
-	idle   time.Duration // that the processes rest, still open, before they are measured; 0: they close at once
-	seed   uint64
+	length  time.Duration // of the faults
+	idle    time.Duration // that the processes rest, still open, before they are measured; 0: they close at once
+	seed    uint64
+	details bool // what was going on around everything that was broken
 }
 
 // ahead is how far the vendor's clock is ahead of the hosts', whose clocks

@@ -63,6 +63,7 @@ func (h *hostRun) start() error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+	h.s.diary.began()
 	h.cmd, h.in, h.done, h.killing = cmd, in, make(chan error, 1), false
 	if err := json.NewEncoder(in).Encode(order{name, h.proxy.addr(), h.s.vendor.URL(), keys, h.s.seed + uint64(100*h.n+h.lives), h.s.idle}); err != nil {
 		return err
