@@ -164,11 +164,11 @@ func TestProcessStandsStill(t *testing.T) {
 }
 
 // 5,000 waiting calls are cancelled at once: they end in bounded time, their
-// places are free, and no goroutine remains. It counts goroutines, so nothing
-// runs beside it.
+// places are free, and no goroutine remains. To book so long a line takes long,
+// hence the long StoreTimeout. It counts goroutines, so nothing runs beside it.
 func TestManyWaitersAreCancelled(t *testing.T) {
 	const waiters = 5000
-	a, b := newPair(t, throttle.Config{Default: []throttle.Limit{throttle.Per(throttle.Requests, 1, time.Minute)}})
+	a, b := newPair(t, throttle.Config{StoreTimeout: time.Minute, Default: []throttle.Limit{throttle.Per(throttle.Requests, 1, 5*time.Minute)}})
 	full := reserve(t, a, one("key", "m"))
 	reserve(t, b, throttle.Call{Key: "key", Model: "other", Cost: throttle.Cost{throttle.Requests: 0}})
 	base := runtime.NumGoroutine()
