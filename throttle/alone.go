@@ -7,6 +7,7 @@ import (
 
 	"github.com/headway-go/headway/lanes"
 	"github.com/headway-go/headway/lua"
+	"github.com/headway-go/headway/pause"
 )
 
 // comeBack is when a call that is closed out by an outage may come back.
@@ -30,16 +31,13 @@ func (l *Limiter) alone(ctx context.Context, g *group, p *plan, patience time.Du
 		if err != nil {
 			return nil, err
 		}
-		// A call whose admission may have been charged before the store was lost
-		// is not charged again.
-		if lost := (*lostError)(nil); !errors.As(cause, &lost) || !lost.sent {
-			if !l.owe(p) { // the store came back while the call waited
-				r, err := l.both(ctx, g, p, r, max(0, patience-time.Since(began)))
-				if errors.Is(err, ErrStoreUnavailable) { // and is lost again
-					return l.alone(ctx, g, p, max(0, patience-time.Since(began)), err)
-				}
-				return r, err
+		lost := (*lostError)(nil)
+		if asked := errors.As(cause, &lost) && lost.sent; !l.owe(p, asked) { // the store came back while the call waited
+			r, err := l.both(ctx, g, p, r, max(0, patience-time.Since(began)))
+			if errors.Is(err, ErrStoreUnavailable) { // and is lost again
+				return l.alone(ctx, g, p, max(0, patience-time.Since(began)), err)
 			}
+			return r, err
 		}
 		if len(rest) > 0 {
 			r.end() // a call larger than the part is not settled: its cost is spread over windows to come
@@ -140,13 +138,18 @@ func (g *group) spread(p *plan, rest []lua.Row, at int64) {
 }
 
 // owe notes what a call spends that the store does not know of, and reports
-// whether the outage is still on: what is noted later nobody tells the store in time.
-func (l *Limiter) owe(p *plan) bool {
+// whether the outage is still on: what is noted later nobody tells the store in
+// time. A call that the store was asked for when it was lost may have been
+// charged there, and is not noted.
+func (l *Limiter) owe(p *plan, asked bool) bool {
 	o, now := &l.outage, time.Now().UnixMicro()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.down.Load() {
 		return false
+	}
+	if asked {
+		return true
 	}
 	for i := range p.op.Rows {
 		o.add(lua.Op{Kind: lua.Charge, Key: p.op.Key, Model: p.op.Model}, &p.op.Rows[i], now)
@@ -208,6 +211,36 @@ func (g *group) tell(ops []lua.Op) bool {
 		g.l.log.Warn("throttle: the store did not take what happened during the outage", "key", g.key, "error", err)
 	}
 	return err == nil
+}
+
+// passOn carries out, where they would not be heard otherwise, the holds that a
+// call reports: of one that the store admitted and whose answer came during an
+// outage, here; of one whose answer came after the outage, in the store.
+func (g *group) passOn(ops []lua.Op, err error, t *target) {
+	own := g.l.ownGroup(g)
+	if g.store != own.store && !errors.Is(err, ErrStoreUnavailable) {
+		return
+	}
+	var holds []lua.Op
+	for _, op := range ops {
+		if op.Kind == lua.Hold { // the generation is the other store's
+			op.Gen, op.Rule, op.Longest = 0, int64(pause.Operator), 0
+			holds = append(holds, op)
+		}
+	}
+	if len(holds) == 0 {
+		return
+	}
+	if g.store != own.store {
+		answers, _ := own.do(context.Background(), holds...) // memory never errs
+		for i, a := range answers {
+			own.told(holds[i], a, t)
+		}
+	}
+	if !g.l.outage.down.Load() { // else recover tells it
+		store, _ := g.l.find(g.key, "")
+		store.tell(holds)
+	}
 }
 
 // heldAlone returns operations that hold in the store what is held here.

@@ -403,3 +403,72 @@ func TestOutageEndsWhileACallWaits(t *testing.T) {
 		t.Errorf("the store has counted %d calls, want both", got)
 	}
 }
+
+// So does a call that found the outage, which may have been charged in it.
+func TestOutageEndsWhileItsFinderWaits(t *testing.T) {
+	f := newOutageFleet(t, 2, Config{Default: []Limit{Per(Requests, 2, 2*time.Second), Per(Tokens, 1000, time.Hour)}, Members: 2})
+	a, b := f.hosts[0], f.hosts[1]
+	call := Call{Key: "key", Model: "m", Cost: Cost{Requests: 1, Tokens: 1}, MaxWait: 5 * time.Second}
+	if _, err := a.Wait(t.Context(), call); err != nil { // all of its part
+		t.Fatal(err)
+	}
+	f.redis.Kill()
+	done := make(chan error)
+	go func() {
+		_, err := a.Wait(t.Context(), call)
+		done <- err
+	}()
+	g, _ := a.find("key", "m")
+	f.until(time.Second, "the second call waits", func() bool { return a.ownGroup(g).sleeping() == 1 })
+	if err := f.redis.Restart(); err != nil { // empty
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := used(t, b, "m")[Tokens]; got != 1 {
+		t.Errorf("the store has counted %d calls, want the one that went after its return", got)
+	}
+}
+
+// A "later" is not lost between two stores: neither of a call that the store
+// admitted when its answer comes during an outage, nor of one that went alone
+// when its answer comes after it.
+func TestOutageReports(t *testing.T) {
+	f := newOutageFleet(t, 2, Config{Default: []Limit{Per(Requests, 100, time.Second)}})
+	f.heard()
+	a, b := f.hosts[0], f.hosts[1]
+	of := func(model string) Call { return Call{Key: "k", Model: model, Cost: Cost{Requests: 1}} }
+	admit := func(model string) *Reservation {
+		t.Helper()
+		r, err := a.Reserve(t.Context(), of(model))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	later := pause.Verdict{Class: pause.RateLimited, Scope: pause.Model, Hint: pause.Hint{Wait: time.Minute, Named: true}}
+	held := func(l *Limiter, model string) bool {
+		var refused *RefusedError
+		_, err := l.Reserve(t.Context(), of(model))
+		return errors.As(err, &refused) && refused.Reason == ModelPaused
+	}
+	before := admit("before")
+	f.lose()
+	during := admit("during")
+	_ = before.Report(t.Context(), later) // the store is away: it says so
+	if !held(a, "before") {
+		t.Error("the answer to a call from before the outage does not hold its model during it")
+	}
+	if err := f.redis.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	f.until(6*time.Second, "the store is back", func() bool { return !a.outage.down.Load() && !b.outage.down.Load() })
+	if err := during.Report(t.Context(), later); err != nil {
+		t.Fatal(err)
+	}
+	if !held(b, "during") {
+		t.Error("the answer to a call from the outage does not hold its model after it")
+	}
+	f.until(time.Second, "the first pause reaches the other host", func() bool { return held(b, "before") })
+}

@@ -132,6 +132,7 @@ func (r *Reservation) Report(ctx context.Context, v pause.Verdict) error {
 	for i, a := range answers {
 		r.g.told(ops[i], a, r.plan.target)
 	}
+	r.g.passOn(ops, err, r.plan.target)
 	return err
 }
 
