@@ -143,11 +143,10 @@ func (l *Limiter) recover() {
 	if !l.reach() {
 		return // closed
 	}
+	l.tellHeld() // before any call asks the store
 	round, lasted := l.outage.end()
 	l.repay()
-	for _, g := range l.allGroups() {
-		g.tell(l.heldAlone(g))
-	}
+	l.tellHeld() // what has come meanwhile
 	l.emit(Event{Kind: StoreBack, For: lasted})
 	select {
 	case <-time.After(handover):
@@ -155,6 +154,13 @@ func (l *Limiter) recover() {
 	}
 	l.outage.handedOver(round)
 	l.repay() // what was still on its way when the outage ended
+}
+
+// tellHeld tells the store what this process knows to be held.
+func (l *Limiter) tellHeld() {
+	for _, g := range l.allGroups() {
+		g.tell(l.heldAlone(g))
+	}
 }
 
 // reach announces this process until the store takes it, and reports false when
