@@ -9,7 +9,7 @@ library := GOWORK=off go
 nested   = $(patsubst ./%/go.mod,%,$(sort $(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*')))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all nested sdks exact outage bench check deps needs node
+.PHONY: help demo test test-all nested sdks exact outage soak bench check deps needs node
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -27,6 +27,9 @@ exact: needs ## prove on Redis: never more than N in any window, nearly all of i
 
 outage: needs ## take Redis away under load: four processes, judged by the vendor's counts
 	@$(library) run ./internal/cmd/outage
+
+soak: needs ## let everything go wrong at once (FOR=10m SEED=1), see docs/soak.md
+	@$(library) run ./internal/cmd/soak -for $(or $(FOR),10m) -seed $(or $(SEED),0)
 
 bench: needs ## measure what a decision costs beside its peers
 	@cd bench && go run .
