@@ -93,7 +93,7 @@ func (s *stage) storeFaults(ctx context.Context, r *rand.Rand) error {
 			return nil
 		}},
 	}
-	return s.stageAll(ctx, r, [2]time.Duration{500 * time.Millisecond, 5 * time.Second}, [2]time.Duration{200 * time.Millisecond, 3 * time.Second}, faults)
+	return s.stageAll(ctx, r, [2]time.Duration{time.Second, 8 * time.Second}, [2]time.Duration{200 * time.Millisecond, 3 * time.Second}, faults)
 }
 
 // hostFaults kills and stops processes.
