@@ -181,9 +181,6 @@ func within(t *testing.T, d time.Duration, what string, ok func() bool) {
 	}
 }
 
-// pass lets real time go by: Redis has a clock of its own.
-func pass(d time.Duration) { <-time.After(d) }
-
 // noLeaks returns a check that all goroutines since are gone.
 func noLeaks(t *testing.T) func() {
 	before := runtime.NumGoroutine()
@@ -193,34 +190,16 @@ func noLeaks(t *testing.T) func() {
 	}
 }
 
-// log gathers what is told to it. It is an io.Writer and takes events.
+// log gathers what is told to it. It is an io.Writer.
 type log struct {
-	mu     sync.Mutex
-	text   strings.Builder
-	events []throttle.Event
+	mu   sync.Mutex
+	text strings.Builder
 }
 
 func (l *log) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(b)
-}
-
-func (l *log) add(e throttle.Event) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.events = append(l.events, e)
-}
-
-func (l *log) count(k throttle.EventKind) (n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, e := range l.events {
-		if e.Kind == k {
-			n++
-		}
-	}
-	return n
 }
 
 // most is the largest number of moments in a half-open window.

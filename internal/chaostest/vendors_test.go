@@ -220,6 +220,7 @@ func TestLiesAboutUsage(t *testing.T) {
 		{`{"prompt_tokens":1.5,"completion_tokens":2.5}`, 0, 100},
 		{`{"prompt_tokens":99999999999999999999,"completion_tokens":1}`, estimate, 100},
 		{`{"prompt_tokens":9007199254740991,"completion_tokens":9007199254740991}`, estimate, 100},
+		{`{"prompt_tokens":2000000000,"completion_tokens":1}`, estimate, 100},
 		{`{"prompt_tokens":900000000,"completion_tokens":1}`, 900_000_001, 900_000_001},
 		{`[]`, estimate, 100},
 	} {

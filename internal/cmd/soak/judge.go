@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -253,85 +252,6 @@ func (j *judge) admissions() {
 	j.none("calls sent twice for one admission", j.twice)
 }
 
-// pauses judges that nothing is admitted into a pause from when it was told.
-func (j *judge) pauses() {
-	judged, into := 0, 0
-	for _, e := range j.notes {
-		if e.Kind != throttle.PauseBegan.String() && e.Kind != throttle.PauseGrew.String() {
-			continue
-		}
-		about := func(n told) bool { return n.Key == e.Key && (e.Model == "" || n.Model == e.Model) }
-		end, ok := j.heldUntil(e, about)
-		if !ok || j.disturbed(e.When.Add(-time.Second), e.When) {
-			continue
-		}
-		end = j.quietUntil(e.When, end)
-		judged++
-		for _, n := range j.admitted {
-			if about(n) && n.Charged.After(e.When.Add(lead)) && n.Charged.Before(end) {
-				into++
-				j.explain(fmt.Sprintf("%s admitted %v before the end", n.ID, end.Sub(n.Charged)), e.When, end, 1, 0)
-			}
-		}
-	}
-	j.none(fmt.Sprintf("calls admitted into a pause that was known (%d pauses)", judged), into)
-}
-
-// heldUntil is when a pause ends at the earliest. It began when the answer that
-// it comes from was out; which of the last few answers that was does not show,
-// so the earliest of them counts.
-func (j *judge) heldUntil(e told, about func(told) bool) (end time.Time, ok bool) {
-	for _, c := range j.calls {
-		if about(c.told) && c.Status >= 400 && !c.Answered.After(e.When) && c.Answered.After(e.When.Add(-3*time.Second)) {
-			if t := c.Answered.Add(e.For); !ok || t.Before(end) {
-				end, ok = t, true
-			}
-		}
-	}
-	return end, ok
-}
-
-// probes judges that no probe goes while another one of its key is out.
-func (j *judge) probes() {
-	ends := map[string]time.Time{} // of the call with that id, at the vendor
-	for _, c := range j.calls {
-		ends[c.ID] = c.Answered
-	}
-	byKey := map[string][]told{}
-	for _, n := range j.admitted {
-		if n.Probe {
-			byKey[n.Key] = append(byKey[n.Key], n)
-		}
-	}
-	judged, both := 0, 0
-	for key, probes := range byKey {
-		slices.SortFunc(probes, func(a, b told) int { return a.Charged.Compare(b.Charged) })
-		for i := 1; i < len(probes); i++ {
-			first, next := probes[i-1], probes[i]
-			if j.disturbed(first.Charged.Add(-time.Second), next.Charged) || j.probeOfModel(key, first.Charged, next.Charged) {
-				continue
-			}
-			judged++
-			over := first.Charged.Add(lease)
-			if end, ok := ends[first.ID]; ok && end.Before(over) {
-				over = end
-			}
-			if next.Charged.Before(over) {
-				both++
-			}
-		}
-	}
-	j.none(fmt.Sprintf("probes of one key at the same time (%d in a row)", judged), both)
-}
-
-// probeOfModel reports whether a model of the key sent a probe of its own then.
-func (j *judge) probeOfModel(key string, from, to time.Time) bool {
-	return slices.ContainsFunc(j.notes, func(n told) bool {
-		return n.Kind == throttle.ProbeSent.String() && n.Key == key && n.Model != "" &&
-			n.When.After(from.Add(-time.Second)) && n.When.Before(to.Add(time.Second))
-	})
-}
-
 // leftovers judges what remains of the processes and who could read a key.
 func (j *judge) leftovers() {
 	ends, goroutines, files, heap := 0, 0, 0, int64(0)
@@ -357,40 +277,6 @@ func (j *judge) leftovers() {
 	j.none(fmt.Sprintf("places with a piece of a key (%s)", strings.Join(places, ", ")), len(l.where))
 }
 
-// explain tells what was going on around something that was broken.
-func (j *judge) explain(what string, from, to time.Time, got, may int64) {
-	if len(j.why) >= 5 {
-		return
-	}
-	at := func(t time.Time) string { return fmt.Sprintf("%+.3f", t.Sub(from).Seconds()) }
-	text := fmt.Sprintf("%s: %d, at most %d, in the %v from %v on; by seconds from then:", what, got, may, to.Sub(from), from.Format(time.TimeOnly))
-	around := span{from.Add(-5 * time.Second), to.Add(2 * time.Second)}
-	for _, l := range j.losses {
-		if l.touches(around.from, around.to) {
-			text += fmt.Sprintf("\n\t%s to %s the store was away", at(l.from), at(l.to))
-		}
-	}
-	for _, c := range j.alone {
-		if c.touches(around.from, around.to) {
-			text += fmt.Sprintf("\n\t%s to %s host%d was alone", at(c.from), at(c.to), c.host)
-		}
-	}
-	for _, c := range j.s.diary.frozen {
-		if c.touches(around.from, around.to) {
-			text += fmt.Sprintf("\n\t%s to %s host%d stood still", at(c.from), at(c.to), c.host)
-		}
-	}
-	for _, n := range j.notes {
-		if n.Kind != seen && n.Kind != admitted && n.When.After(around.from) && n.When.Before(around.to) {
-			text += fmt.Sprintf("\n\t%s %s: %s %s %s %v %s", at(n.When), n.name, n.Kind, n.Key, n.Model, n.For, n.Error)
-		}
-		if n.Kind == admitted && n.Charged.After(from.Add(-2*lead)) && n.Charged.Before(to.Add(2*lead)) {
-			text += fmt.Sprintf("\n\t%s %s %s %s, told %s, probe %v", at(n.Charged), n.ID, n.Key, n.Model, at(n.When), n.Probe)
-		}
-	}
-	j.why = append(j.why, text)
-}
-
 // verdict is an error if anything was broken.
 func (j *judge) verdict() error {
 	d := &j.s.diary
@@ -409,28 +295,6 @@ func (j *judge) verdict() error {
 		fmt.Fprintln(j.out, "\nnothing broke")
 	}
 	return err
-}
-
-// history is what went under one limit.
-type history []event
-
-type event struct {
-	at    time.Time
-	units int64
-}
-
-// windows calls do with every window that begins with an event, and its sum.
-func (h history) windows(window time.Duration, do func(from, to time.Time, sum int64)) {
-	slices.SortFunc(h, func(a, b event) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.units, b.units)) })
-	last, sum := 0, int64(0)
-	for i, e := range h {
-		for last < len(h) && h[last].at.Before(e.at.Add(window)) {
-			sum += h[last].units
-			last++
-		}
-		do(e.at, e.at.Add(window), sum)
-		sum -= h[i].units
-	}
 }
 
 func seconds(d time.Duration) float64 {

@@ -20,12 +20,11 @@ type hostRun struct {
 	n     int
 	proxy *proxy
 
-	mu      sync.Mutex
-	cmd     *exec.Cmd
-	in      io.WriteCloser
-	done    chan error // gets the process' end
-	lives   int
-	killing bool
+	mu    sync.Mutex
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	done  chan error // gets the process' end
+	lives int
 }
 
 func newHostRun(s *stage, n int) (*hostRun, error) {
@@ -64,7 +63,7 @@ func (h *hostRun) start() error {
 		return err
 	}
 	h.s.diary.began()
-	h.cmd, h.in, h.done, h.killing = cmd, in, make(chan error, 1), false
+	h.cmd, h.in, h.done = cmd, in, make(chan error, 1)
 	if err := json.NewEncoder(in).Encode(order{name, h.proxy.addr(), h.s.vendor.URL(), keys, h.s.seed + uint64(100*h.n+h.lives), h.s.idle}); err != nil {
 		return err
 	}
@@ -112,7 +111,6 @@ func (s *stage) read(name string, log io.Reader) {
 // kill ends the process as an operator or the kernel would: at once.
 func (h *hostRun) kill() error {
 	h.mu.Lock()
-	h.killing = true
 	err := h.cmd.Process.Kill()
 	h.mu.Unlock()
 	<-h.done
