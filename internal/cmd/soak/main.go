@@ -193,7 +193,7 @@ const (
 var limits = map[string][]throttle.Limit{
 	"sliding": {per(throttle.Requests, 20)},
 	"bucket":  {{Unit: throttle.Requests, Amount: 16, Window: window, Margin: margin, Shape: throttle.Bucket, Burst: 4}},
-	"tokens":  {per(throttle.Requests, 40), per(throttle.Tokens, 1200)},
+	"tokens":  {per(throttle.Requests, 40), per(throttle.Tokens, 600)},
 }
 
 func per(unit string, amount int64) throttle.Limit {
