@@ -66,7 +66,7 @@ func newJudge(s *stage, out io.Writer) *judge {
 			aware[k.host] = aware[k.host] || k.touches(l.from, l.to.Add(notice))
 		}
 		fresh := slices.ContainsFunc(s.diary.starts, func(t time.Time) bool { return t.After(l.from) && t.Before(l.to.Add(handover)) })
-		if fresh || slices.Contains(aware[:], false) {
+		if slices.Contains(aware[:], true) && (fresh || slices.Contains(aware[:], false)) {
 			j.unaware = append(j.unaware, span{l.to, l.to.Add(handover)})
 		}
 	}
