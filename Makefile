@@ -14,7 +14,7 @@ FUZZFLAGS ?= -fuzzminimizetime=1000x
 fuzzed     = $(sort $(dir $(shell grep -rl --include='*_test.go' '^func Fuzz' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all nested sdks fuzz exact outage feedback bench check deps needs node
+.PHONY: help demo test test-all nested sdks fuzz exact outage feedback soak bench check deps needs node
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -50,6 +50,9 @@ outage: needs ## take Redis away under load: four processes, judged by the vendo
 
 feedback: ## two fleets with one key and no common store: what the vendor's headers save, beside a pair that ignores them
 	@$(library) run ./internal/cmd/feedback
+
+soak: needs ## let everything go wrong at once (FOR=10m SEED=1), see docs/soak.md
+	@$(library) run ./internal/cmd/soak -for $(or $(FOR),10m) -seed $(or $(SEED),0)
 
 bench: needs ## measure what a decision costs beside its peers
 	@cd bench && go run .
