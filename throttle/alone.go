@@ -23,6 +23,7 @@ func (l *Limiter) alone(ctx context.Context, g *group, p *plan, patience time.Du
 		if members < 1 {
 			break // it never saw the store: nobody knows what its part is
 		}
+		began := time.Now()
 		part, rest := p.part(members)
 		own := l.ownGroup(g)
 		r, err := own.admit(ctx, part, patience)
@@ -32,7 +33,13 @@ func (l *Limiter) alone(ctx context.Context, g *group, p *plan, patience time.Du
 		// A call whose admission may have been charged before the store was lost
 		// is not charged again.
 		if lost := (*lostError)(nil); !errors.As(cause, &lost) || !lost.sent {
-			l.owe(p)
+			if !l.owe(p) { // the store came back while the call waited
+				r, err := l.both(ctx, g, p, r, max(0, patience-time.Since(began)))
+				if errors.Is(err, ErrStoreUnavailable) { // and is lost again
+					return l.alone(ctx, g, p, max(0, patience-time.Since(began)), err)
+				}
+				return r, err
+			}
 		}
 		if len(rest) > 0 {
 			r.end() // a call larger than the part is not settled: its cost is spread over windows to come
@@ -57,7 +64,13 @@ func (l *Limiter) handOver(ctx context.Context, g *group, p *plan, patience time
 	if err != nil {
 		return nil, err
 	}
-	r, err := g.admit(ctx, p, max(0, patience-time.Since(began)))
+	return l.both(ctx, g, p, mine, max(0, patience-time.Since(began)))
+}
+
+// both has the store decide a call that fits the part of its process, and gives
+// the part back when it does not go.
+func (l *Limiter) both(ctx context.Context, g *group, p *plan, mine *Reservation, patience time.Duration) (*Reservation, error) {
+	r, err := g.admit(ctx, p, patience)
 	if err != nil {
 		_ = mine.Cancel(ctx) // memory never errs
 		return nil, err
@@ -126,14 +139,19 @@ func (g *group) spread(p *plan, rest []lua.Row, at int64) {
 	g.post(ops)
 }
 
-// owe notes what a call spends that the store does not know of.
-func (l *Limiter) owe(p *plan) {
+// owe notes what a call spends that the store does not know of, and reports
+// whether the outage is still on: what is noted later nobody tells the store in time.
+func (l *Limiter) owe(p *plan) bool {
 	o, now := &l.outage, time.Now().UnixMicro()
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if !o.down.Load() {
+		return false
+	}
 	for i := range p.op.Rows {
 		o.add(lua.Op{Kind: lua.Charge, Key: p.op.Key, Model: p.op.Model}, &p.op.Rows[i], now)
 	}
+	return true
 }
 
 // add owes the cost of a row. o.mu is held.

@@ -368,3 +368,38 @@ func TestHandoverTellsOnce(t *testing.T) {
 		t.Errorf("%d calls were told as admitted, want 3", got)
 	}
 }
+
+// A call that waits for its part when the store comes back asks the store as
+// well before it goes: the store must count it at once, not when the handover
+// is over, or never.
+func TestOutageEndsWhileACallWaits(t *testing.T) {
+	f := newOutageFleet(t, 2, Config{Default: []Limit{Per(Requests, 2, 2*time.Second), Per(Tokens, 1000, time.Hour)}, Members: 2})
+	a, b := f.hosts[0], f.hosts[1]
+	f.lose()
+	call := Call{Key: "key", Model: "m", Cost: Cost{Requests: 1, Tokens: 1}, MaxWait: 5 * time.Second}
+	if _, err := a.Wait(t.Context(), call); err != nil { // all of its part
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() {
+		_, err := a.Wait(t.Context(), call)
+		done <- err
+	}()
+	g, _ := a.find("key", "m")
+	f.until(time.Second, "the second call waits", func() bool { return a.ownGroup(g).sleeping() == 1 })
+	if err := f.redis.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	f.until(1900*time.Millisecond, "the store is back", func() bool { return !a.outage.down.Load() })
+	select {
+	case err := <-done:
+		t.Fatalf("the second call ended with %v before its part was free", err)
+	default:
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := used(t, b, "m")[Tokens]; got != 2 {
+		t.Errorf("the store has counted %d calls, want both", got)
+	}
+}
