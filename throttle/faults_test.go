@@ -283,6 +283,40 @@ func TestS24RedisGoneAndBack(t *testing.T) {
 	}
 }
 
+// movedClient stands for the client of a Redis Cluster whose master has died: it asks
+// the dead one until it reads again who serves.
+type movedClient struct {
+	old, next *redis.Client
+	read      atomic.Bool
+}
+
+func (m *movedClient) Process(ctx context.Context, cmd redis.Cmder) error {
+	if m.read.Load() {
+		return m.next.Process(ctx, cmd)
+	}
+	return m.old.Process(ctx, cmd)
+}
+
+func (m *movedClient) ReloadState(context.Context) { m.read.Store(true) }
+
+// S24: a client that has to be told to look for the new master is told so.
+func TestS24ClusterMasterGone(t *testing.T) {
+	t.Parallel()
+	s, next := ownServer(t), ownServer(t)
+	client := &movedClient{old: s.Client(), next: next.Client()}
+	defer client.old.Close()
+	defer client.next.Close()
+	c := models(Per(Requests, 1000, time.Hour))
+	c.Redis = client
+	l := newLimiter(t, c)
+	reserve(t, l, closedCall())
+	s.Kill()
+	if _, err := l.Reserve(t.Context(), closedCall()); !errors.Is(err, ErrStoreUnavailable) {
+		t.Errorf("Reserve() = %v, want ErrStoreUnavailable", err)
+	}
+	eventually(t, "calls pass again", func() bool { _, err := l.Reserve(t.Context(), closedCall()); return err == nil })
+}
+
 // A waiting call whose Redis goes away is told so in time, not when its turn comes for ever.
 func TestS24RedisGoneWhileCallsWait(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -179,7 +180,17 @@ func (l *Limiter) reach() bool {
 		}
 		if groups := l.allGroups(); out+int(l.strays.Load()) < maxStray && len(groups) > 0 {
 			out++
+			l.relocate()
 			go func() { ended <- groups[0].say(Report{}, false) }()
 		}
+	}
+}
+
+// relocate has the client of a Redis Cluster read again who serves which slot.
+// By itself it does so once a minute, or when a node sends it elsewhere, which a
+// dead master cannot. It does not block.
+func (l *Limiter) relocate() {
+	if c, ok := l.config.Redis.(interface{ ReloadState(context.Context) }); ok {
+		c.ReloadState(context.Background())
 	}
 }
