@@ -9,7 +9,7 @@ library := GOWORK=off go
 nested   = $(patsubst ./%/go.mod,%,$(sort $(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*')))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all nested sdks exact outage bench check deps needs node
+.PHONY: help demo test test-all nested sdks exact outage chaos bench check deps needs node
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -27,6 +27,9 @@ exact: needs ## prove on Redis: never more than N in any window, nearly all of i
 
 outage: needs ## take Redis away under load: four processes, judged by the vendor's counts
 	@$(library) run ./internal/cmd/outage
+
+chaos: needs ## break Redis in every known way under load: a table, judged by bounds (RUN=pattern picks rows)
+	@$(library) run ./internal/cmd/chaos $(if $(RUN),-run '$(RUN)')
 
 bench: needs ## measure what a decision costs beside its peers
 	@cd bench && go run .
