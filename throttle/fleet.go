@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// beatEvery is how often a process in use announces itself.
+	// beatEvery is how often a process in use announces itself, see beatAfter.
 	beatEvery = 3 * time.Second
 
 	// idleAfter is how long after its last call a process says no more.
@@ -35,6 +35,22 @@ type tally struct {
 	models  map[string]time.Time // last use
 	refusal map[string]int
 	used    time.Time
+}
+
+// beatAfter is the time before the announcement of this number, from zero. The
+// first ones come sooner: processes that start together hear at first only of
+// those that were a little earlier, and an outage would find them with parts
+// that are too large.
+func beatAfter(n int) time.Duration {
+	switch n {
+	case 0:
+		return 50 * time.Millisecond // a process that makes one call and ends need not say so
+	case 1:
+		return 450 * time.Millisecond
+	case 2:
+		return time.Second
+	}
+	return beatEvery
 }
 
 // use notes a call to the model.
@@ -81,13 +97,13 @@ func (l *Limiter) beat() {
 // and ends when it uses none.
 func (l *Limiter) announce() {
 	defer l.pending.end()
-	tick := time.NewTicker(beatEvery)
-	defer tick.Stop()
-	for first := time.After(50 * time.Millisecond); ; { // a process that makes one call and ends need not say so
+	next := time.NewTimer(beatAfter(0))
+	defer next.Stop()
+	for n := 1; ; n++ {
 		leaving := false
 		select {
-		case <-first:
-		case <-tick.C:
+		case <-next.C:
+			next.Reset(beatAfter(n))
 		case <-l.closed:
 			leaving = true
 		}

@@ -403,3 +403,23 @@ func TestOutageEndsWhileACallWaits(t *testing.T) {
 		t.Errorf("the store has counted %d calls, want both", got)
 	}
 }
+
+// Processes that start together, as a deploy has them, know of each other soon:
+// an outage must not find each thinking that it is alone.
+func TestFleetIsHeardSoon(t *testing.T) {
+	f := newOutageFleet(t, 3, Config{Default: []Limit{PerMinute(Requests, 1000)}})
+	for _, l := range f.hosts {
+		if _, err := l.Reserve(t.Context(), Call{Key: "k", Model: "m", Cost: Cost{Requests: 1}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.until(2*time.Second, "every host has heard of the others", func() bool {
+		for _, l := range f.hosts {
+			g, _ := l.find("k", "")
+			if g.members.Load() != 3 {
+				return false
+			}
+		}
+		return true
+	})
+}
