@@ -15,6 +15,10 @@ func killing() []scenario {
 			setup: plain, inject: kill, heal: restart,
 		},
 		{
+			name: "killed as the fleet starts", injected: "the same, 0.8 s after the first calls: who knows how many they are?",
+			setup: plain, inject: kill, heal: restart, warm: 800 * time.Millisecond,
+		},
+		{
 			name: "killed, with its data", injected: "kill -9, 2 s later a restart from an append-only file that is written at each command",
 			setup:  func(s *stage) error { return s.redis("--appendonly", "yes", "--appendfsync", "always") },
 			inject: kill, heal: restart, bounds: bounds{keeps: true},

@@ -190,6 +190,9 @@ func (s *stage) comeback(r *result) {
 	case mustKeep:
 		r.check(!some, "a limiter told that the store was lost")
 	}
+	for _, e := range s.record.events {
+		r.check(s.inject == nil || !e.at.Before(s.injected), "%v before anything was broken: %v", e.kind, e.err)
+	}
 	for i := range lost {
 		r.check(!lost[i] || back[i], "limiter %d has not come back", i)
 	}

@@ -18,7 +18,7 @@ func judged(s scenario, calls []called, events []told) result {
 
 // What a limiter tells, and when, is held against the row's expectation.
 func TestComeback(t *testing.T) {
-	lost, back := told{0, throttle.StoreLost, time.Now()}, told{0, throttle.StoreBack, time.Now().Add(time.Second)}
+	lost, back := told{0, throttle.StoreLost, time.Now().Add(time.Second), nil}, told{0, throttle.StoreBack, time.Now().Add(2 * time.Second), nil}
 	for _, tc := range []struct {
 		name   string
 		outage outage

@@ -42,6 +42,7 @@ type told struct {
 	host int
 	kind throttle.EventKind
 	at   time.Time
+	err  error
 }
 
 // record is what happened. It is a hook of every host's client as well, and
@@ -69,7 +70,7 @@ func (r *record) event(host int, e throttle.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.down[host] = e.Kind == throttle.StoreLost
-	r.events = append(r.events, told{host, e.Kind, time.Now()})
+	r.events = append(r.events, told{host, e.Kind, time.Now(), e.Err})
 }
 
 func (r *record) known(host int) bool {

@@ -104,8 +104,8 @@ func (s scenario) play(ctx context.Context) (result, error) {
 	return st.judge()
 }
 
-// warmUp is how long a fleet calls before anything is broken. A process announces
-// itself at its first call and every 3 s, so it knows all others after that.
+// warmUp is how long a fleet calls before anything is broken: until every process
+// has announced itself three times, and so knows all others.
 func (s scenario) warmUp() time.Duration {
 	switch {
 	case s.warm > 0:
@@ -113,7 +113,7 @@ func (s scenario) warmUp() time.Duration {
 	case s.members > 0:
 		return time.Second
 	}
-	return 3500 * time.Millisecond
+	return 2 * time.Second
 }
 
 // pass lets time pass: what is measured here is what happens in real time.
