@@ -32,7 +32,7 @@ func (l *Limiter) alone(ctx context.Context, g *group, p *plan, patience time.Du
 		}
 		// A call whose admission may have been charged before the store was lost
 		// is not charged again.
-		if lost := (*lostError)(nil); !errors.As(cause, &lost) || !lost.sent {
+		if lost := (*lostError)(nil); !errors.As(cause, &lost) || !g.counted(lost, p) {
 			if !l.owe(p) { // the store came back while the call waited
 				r, err := l.both(ctx, g, p, r, max(0, patience-time.Since(began)))
 				if errors.Is(err, ErrStoreUnavailable) { // and is lost again

@@ -47,6 +47,7 @@ type rider struct {
 	done   chan struct{} // of capacity 1
 	flight *flight       // nil while queued
 	gone   bool          // the caller left; what was admitted is given back
+	went   *plan         // but the call went without the store: see counted
 }
 
 // flight is one call of the script.
@@ -68,7 +69,7 @@ func (g *group) do(ctx context.Context, ops ...lua.Op) ([]lua.Answer, error) {
 		return g.here(m, ops), nil
 	}
 	if g.l.outage.down.Load() {
-		return nil, &lostError{g.l.outage.why(), false}
+		return nil, &lostError{cause: g.l.outage.why()}
 	}
 	riders := make([]*rider, len(ops))
 	g.mu.Lock()
@@ -90,11 +91,11 @@ func (g *group) do(ctx context.Context, ops ...lua.Op) ([]lua.Answer, error) {
 			return nil, ctx.Err()
 		case <-timer.C:
 			g.abandon(riders[i:], true)
-			return nil, g.l.lost(fmt.Errorf("no answer within %v", g.l.config.StoreTimeout))
+			return nil, g.l.lost(fmt.Errorf("no answer within %v", g.l.config.StoreTimeout), r)
 		}
 		if r.err != nil {
 			g.abandon(riders[i+1:], false)
-			return nil, g.l.lost(r.err)
+			return nil, g.l.lost(r.err, nil)
 		}
 		answers[i] = r.answer
 	}
@@ -166,7 +167,7 @@ func (g *group) fly(f *flight) {
 			g.hear(&r.op, r.answer)
 			g.remember(&r.op, r.answer)
 			if r.gone {
-				back = append(back, giveBack(r.op, r.answer)...)
+				back = append(back, g.late(r)...)
 			}
 		}
 		r.done <- struct{}{}
@@ -178,6 +179,42 @@ func (g *group) fly(f *flight) {
 	}
 	g.post(back)
 	g.mu.Unlock()
+}
+
+// late returns the operations that answer a rider whose caller has left. g.mu is held.
+func (g *group) late(r *rider) []lua.Op {
+	switch {
+	case r.went == nil:
+		return giveBack(r.op, r.answer)
+	case r.answer.Status == lua.Go: // charged, and it did go; only a probe it was not
+		return freed(r.op, r.answer)
+	}
+	back := giveBack(r.op, r.answer)
+	if !g.l.owe(r.went) { // the outage is over already
+		charge := lua.Op{Kind: lua.Charge, Key: r.op.Key, Model: r.op.Model, Rows: r.went.op.Rows}
+		back = append(back, charge)
+	}
+	return back
+}
+
+// counted reports whether what a call asked before the store was lost may be
+// charged there, so that it must not be charged again when it goes without the
+// store. Where the answer may still come, it decides, see late.
+func (g *group) counted(lost *lostError, p *plan) bool {
+	r := lost.rider
+	if !lost.sent || r == nil {
+		return lost.sent
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case r.flight == nil: // it was never sent
+		return false
+	case len(r.done) > 0: // its answer came meanwhile, and what it admitted was given back
+		return r.err != nil
+	}
+	r.went = p
+	return true
 }
 
 // abandon lets go of riders whose caller leaves. Those still queued never ran.

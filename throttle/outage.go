@@ -51,16 +51,18 @@ type debt struct {
 // matched: an SDK must not take it for its own deadline.
 type lostError struct {
 	cause error
-	sent  bool // what was asked may have been done
+	sent  bool   // what was asked may have been done
+	rider *rider // of a call whose answer may still come, nil when it will not
 }
 
 func (e *lostError) Error() string        { return ErrStoreUnavailable.Error() + ": " + e.cause.Error() }
 func (e *lostError) Is(target error) bool { return target == ErrStoreUnavailable }
 
 // lost returns the error of a store that did not answer what was sent. The first
-// one begins an outage, unless it is the answer to this one call only.
-func (l *Limiter) lost(cause error) error {
-	err := &lostError{cause, true}
+// one begins an outage, unless it is the answer to this one call only. The rider
+// is the call's when its answer may still come.
+func (l *Limiter) lost(cause error, r *rider) error {
+	err := &lostError{cause, true, r}
 	if onlyThisCall(cause) || !l.outage.begin(cause) {
 		return err
 	}

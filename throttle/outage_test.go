@@ -12,6 +12,7 @@ import (
 	"github.com/headway-go/headway/internal/redistest"
 	"github.com/headway-go/headway/lanes"
 	"github.com/headway-go/headway/pause"
+	"github.com/redis/go-redis/v9"
 )
 
 // outageFleet is two limiters on a Redis of their own, which have heard of each other.
@@ -422,4 +423,57 @@ func TestFleetIsHeardSoon(t *testing.T) {
 		}
 		return true
 	})
+}
+
+// lateClient is a Redis that carries out scripts at once and answers late, not
+// before the test lets it.
+type lateClient struct {
+	*redis.Client
+	hold atomic.Pointer[chan struct{}] // nil: answers pass
+}
+
+func (c *lateClient) Process(ctx context.Context, cmd redis.Cmder) error {
+	err := c.Client.Process(ctx, cmd)
+	if hold := c.hold.Load(); hold != nil && cmd.Args()[2] != 2 { // fleet.lua has two keys
+		<-*hold
+	}
+	return err
+}
+
+// A call that went by its part since its answer was late is charged once: where
+// the late answer admits it, that stands; where it was never asked, it is owed.
+func TestOutageLateAnswerStands(t *testing.T) {
+	s, err := redistest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	client := &lateClient{Client: s.Client()}
+	defer client.Close()
+	plain := s.Client()
+	defer plain.Close()
+	c := models(Per(Requests, 1000, time.Hour))
+	c.Members, c.StoreTimeout, c.Redis = 2, 250*time.Millisecond, client
+	l := newLimiter(t, c)
+	c.Redis = plain
+	other := newLimiter(t, c)
+	reserve(t, l, call())
+
+	hold := make(chan struct{})
+	client.hold.Store(&hold)
+	var calls sync.WaitGroup
+	for range 3 { // one rides, two are queued
+		calls.Go(func() {
+			if _, err := l.Reserve(t.Context(), call()); err != nil {
+				t.Errorf("Reserve() = %v, want it to go by its part", err)
+			}
+		})
+	}
+	calls.Wait()
+	client.hold.Store(nil)
+	close(hold)
+	eventually(t, "the outage is over", func() bool { return !l.outage.down.Load() && !l.outage.over.Load() })
+	if got := used(t, other, "m")[Requests]; got != 4 {
+		t.Errorf("used = %d, want each of 4 calls charged once", got)
+	}
 }

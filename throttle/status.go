@@ -91,7 +91,7 @@ func (g *group) fleet(ctx context.Context) ([]Member, error) {
 	defer cancel()
 	members, err := g.store.members(ctx, g.names)
 	if err != nil {
-		return nil, &lostError{err, true}
+		return nil, &lostError{cause: err, sent: true}
 	}
 	fleet := make([]Member, len(members))
 	for i, m := range members {
