@@ -9,6 +9,10 @@ import (
 	"github.com/headway-go/headway/lua"
 )
 
+// aloneAtOnce is how long a call that goes without the store may take to be
+// still at the time at which it asked the store.
+const aloneAtOnce = 50 * time.Millisecond
+
 // comeBack is when a call that is closed out by an outage may come back.
 const comeBack = time.Second
 
@@ -31,8 +35,10 @@ func (l *Limiter) alone(ctx context.Context, g *group, p *plan, patience time.Du
 			return nil, err
 		}
 		// A call whose admission may have been charged before the store was lost
-		// is not charged again.
-		if lost := (*lostError)(nil); !errors.As(cause, &lost) || !g.counted(lost, p) {
+		// is not charged again, unless it has waited since: that charge counts at
+		// another time than the call goes.
+		waited := time.Since(began) > aloneAtOnce
+		if lost := (*lostError)(nil); waited || !errors.As(cause, &lost) || !g.counted(lost, p) {
 			if !l.owe(p) { // the store came back while the call waited
 				r, err := l.both(ctx, g, p, r, max(0, patience-time.Since(began)))
 				if errors.Is(err, ErrStoreUnavailable) { // and is lost again

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -430,12 +431,17 @@ func TestFleetIsHeardSoon(t *testing.T) {
 type lateClient struct {
 	*redis.Client
 	hold atomic.Pointer[chan struct{}] // nil: answers pass
+	lose atomic.Bool                   // the next answer never comes
 }
 
 func (c *lateClient) Process(ctx context.Context, cmd redis.Cmder) error {
 	err := c.Client.Process(ctx, cmd)
 	if hold := c.hold.Load(); hold != nil && cmd.Args()[2] != 2 { // fleet.lua has two keys
 		<-*hold
+	}
+	if cmd.Args()[2] != 2 && c.lose.CompareAndSwap(true, false) {
+		err = io.ErrUnexpectedEOF
+		cmd.SetErr(err)
 	}
 	return err
 }
@@ -475,5 +481,39 @@ func TestOutageLateAnswerStands(t *testing.T) {
 	eventually(t, "the outage is over", func() bool { return !l.outage.down.Load() && !l.outage.over.Load() })
 	if got := used(t, other, "m")[Requests]; got != 4 {
 		t.Errorf("used = %d, want each of 4 calls charged once", got)
+	}
+}
+
+// A call whose answer was lost and that waits for its part then goes at another
+// time than it may have been charged at, so it is asked for again.
+func TestOutageLostAnswerAges(t *testing.T) {
+	s, err := redistest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	client := &lateClient{Client: s.Client()}
+	defer client.Close()
+	plain := s.Client()
+	defer plain.Close()
+	c := models(Per(Requests, 2, time.Second), Per(Tokens, 1000, time.Hour))
+	c.Members, c.StoreTimeout, c.Redis = 2, 250*time.Millisecond, client
+	l := newLimiter(t, c)
+	c.Redis = plain
+	other := newLimiter(t, c)
+	k := call()
+	k.Cost[Tokens] = 1
+	reserve(t, l, k) // all of its part
+	client.lose.Store(true)
+	began := time.Now()
+	k.MaxWait = 4 * time.Second
+	if _, err := l.Wait(t.Context(), k); err != nil {
+		t.Fatal(err)
+	}
+	if waited := time.Since(began); waited < 500*time.Millisecond {
+		t.Fatalf("it went after %v, before its part was free", waited)
+	}
+	if got := used(t, other, "m")[Tokens]; got != 3 {
+		t.Errorf("used = %d, want the first call, the answer that was lost, and the call that went", got)
 	}
 }
