@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -125,26 +126,45 @@ func (c *Cluster) Owner(ctx context.Context, key string) (*Server, int, error) {
 	for _, n := range c.Nodes {
 		node := n.Client()
 		slot, err := node.ClusterKeySlot(ctx, key).Result()
-		var all []redis.ClusterSlot
+		var all string
 		if err == nil {
-			all, err = node.ClusterSlots(ctx).Result()
+			all, err = node.ClusterNodes(ctx).Result()
 		}
 		node.Close()
 		if err != nil {
 			continue // this one is dead
 		}
-		for _, r := range all {
-			if int(slot) < r.Start || int(slot) > r.End || len(r.Nodes) == 0 {
+		for line := range strings.Lines(all) {
+			// id address flags master ping pong epoch link slots...
+			f := strings.Fields(line)
+			if len(f) < 9 || !serves(f[8:], int(slot)) {
 				continue
 			}
+			addr, _, _ := strings.Cut(f[1], "@")
 			for _, o := range c.Nodes {
-				if o.Addr == r.Nodes[0].Addr {
+				if o.Addr == addr {
 					return o, int(slot), nil
 				}
 			}
 		}
 	}
 	return nil, 0, fmt.Errorf("redistest: no node serves the slot of %s", key)
+}
+
+// serves reports whether a slot is in one of the ranges, "7" or "0-5460".
+func serves(ranges []string, slot int) bool {
+	for _, r := range ranges {
+		from, to, many := strings.Cut(r, "-")
+		if !many {
+			to = from
+		}
+		low, err := strconv.Atoi(from)
+		high, err2 := strconv.Atoi(to)
+		if err == nil && err2 == nil && low <= slot && slot <= high {
+			return true
+		}
+	}
+	return false
 }
 
 // Stop ends everything.

@@ -10,10 +10,11 @@ import (
 
 // Fault is what a [Proxy] does to what passes. The zero value is nothing.
 type Fault struct {
-	Mute  bool          // connections are accepted, requests are swallowed, nothing is answered
-	Delay time.Duration // of every reply
-	Lose  int64         // one of so many replies of a script is lost, and its connection cut
-	Cut   int64         // one of so many replies of a script is cut in its middle, with its connection
+	Mute  bool              // connections are accepted, requests are swallowed, nothing is answered
+	Delay time.Duration     // of every reply
+	Lose  int64             // one of so many replies is lost, and its connection cut
+	Cut   int64             // one of so many replies is cut in its middle, with its connection
+	Which func([]byte) bool // which replies Lose and Cut count, by how they come from Redis; nil: none
 }
 
 // Proxy stands between a client and a Redis, and breaks what passes.
@@ -21,7 +22,7 @@ type Proxy struct {
 	Addr     string       // host:port
 	Hit      atomic.Int64 // replies that were lost or cut, and requests that were swallowed
 	listener net.Listener
-	replies  atomic.Int64 // of scripts, since the start
+	replies  atomic.Int64 // that Lose and Cut have counted
 
 	mu    sync.Mutex
 	to    string
@@ -147,7 +148,7 @@ func (p *Proxy) answer(in, out net.Conn) {
 			}
 			f := p.now()
 			piece := late{piece: append([]byte(nil), buf[:n]...), due: time.Now().Add(f.Delay)}
-			if piece.piece[0] == '$' { // a script's
+			if f.Which != nil && f.Which(piece.piece) {
 				count := p.replies.Add(1)
 				switch {
 				case f.Lose > 0 && count%f.Lose == 0:

@@ -30,13 +30,13 @@ func full() []scenario {
 		{
 			name: "eviction, allkeys-lru", injected: "full all the time, others write 300 keys a second for 3 s; ours are in use",
 			setup:  func(s *stage) error { return s.evicting("allkeys-lru") },
-			inject: func(s *stage) error { return s.fill(context.Background(), 900, 3333*time.Microsecond) },
+			inject: func(s *stage) error { return s.fill(context.Background(), 10_000, 900, 3333*time.Microsecond) },
 			bounds: bounds{outage: mayLose},
 		},
 		{
 			name: "eviction, allkeys-random", injected: "the same where Redis throws out any key",
 			setup:  func(s *stage) error { return s.evicting("allkeys-random") },
-			inject: func(s *stage) error { return s.fill(context.Background(), 900, 3333*time.Microsecond) },
+			inject: func(s *stage) error { return s.fill(context.Background(), 10_000, 900, 3333*time.Microsecond) },
 			bounds: bounds{outage: mayLose},
 		},
 		{
@@ -60,14 +60,11 @@ func full() []scenario {
 	}
 }
 
-// junkSize is how large the keys of others are.
-const junkSize = 10_000
-
-// fill writes keys of others, one each pause, until ctx ends at the latest. A key
-// that finds no room is left out.
-func (s *stage) fill(ctx context.Context, n int, pause time.Duration) error {
-	value := strings.Repeat("x", junkSize)
-	for i := 0; i < n && ctx.Err() == nil; i++ {
+// fill writes so many keys of others, of size bytes, one each pause, until ctx
+// ends at the latest. A key that finds no room is left out.
+func (s *stage) fill(ctx context.Context, size, keys int, pause time.Duration) error {
+	value := strings.Repeat("x", size)
+	for i := 0; i < keys && ctx.Err() == nil; i++ {
 		key := fmt.Sprintf("junk:%d", len(s.junk))
 		err := s.beside.Set(context.Background(), key, value, 0).Err()
 		if err != nil && !redis.HasErrorPrefix(err, "OOM") {
@@ -82,15 +79,15 @@ func (s *stage) fill(ctx context.Context, n int, pause time.Duration) error {
 	return nil
 }
 
-// press keeps Redis full until release: room that a closed connection leaves is
-// taken at once.
+// press keeps Redis full until release: small keys take what room is left, and
+// what a buffer leaves.
 func press(s *stage) error {
-	if err := s.fill(context.Background(), 1500, 0); err != nil { // more than there is room for
+	if err := s.fill(context.Background(), 10_000, 1500, 0); err != nil { // more than there is room for
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var filling sync.WaitGroup
-	filling.Go(func() { _ = s.fill(ctx, math.MaxInt, 5*time.Millisecond) })
+	filling.Go(func() { _ = s.fill(ctx, 50, math.MaxInt, time.Millisecond) })
 	s.release = func() {
 		cancel()
 		filling.Wait()
@@ -118,7 +115,7 @@ func (s *stage) evicting(policy string) error {
 			}
 		}
 	}()
-	return s.fill(context.Background(), 1000, 0)
+	return s.fill(context.Background(), 10_000, 1000, 0)
 }
 
 // saved has Redis save in the background until the last time ended as wanted.

@@ -54,7 +54,7 @@ type record struct {
 	down    [hosts]bool
 	forgot  []time.Time    // when Redis lost what it had counted, though it served on
 	met     map[string]int // first words of replies that are errors; "no reply" for everything else
-	unknown int64          // operations whose fate their limiter does not know
+	unknown int64          // units whose fate their limiter does not know
 }
 
 func (r *record) add(c called) {
@@ -103,7 +103,7 @@ func (r *record) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 	return next
 }
 
-// ProcessHook counts what commands met, and how many operations have an unknown fate.
+// ProcessHook counts what commands met, and how many units have an unknown fate.
 func (r *record) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
@@ -111,7 +111,7 @@ func (r *record) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			r.mu.Lock()
 			r.note(err)
 			if !redis.HasErrorPrefix(err, "NOSCRIPT") {
-				r.unknown += operations(cmd)
+				r.unknown += units(cmd)
 			}
 			r.mu.Unlock()
 		}
@@ -131,22 +131,40 @@ func (r *record) note(err error) {
 	r.met[word]++
 }
 
-// operations is how many operations a call of the admission script carries: the
-// fourth number of its first argument.
-func operations(cmd redis.Cmder) int64 {
+// units is how much a call of the admission script would charge: the sum of its
+// operations' costs, as package lua packs them. A call that asks costs one, what
+// was spent alone is told in one operation.
+func units(cmd redis.Cmder) (n int64) {
 	args := cmd.Args()
 	if len(args) < 3 {
 		return 0
 	}
 	keys, ok := args[2].(int)
-	if !ok || len(args) <= 3+keys {
+	if !ok || len(args) != 3+keys+2 {
+		return 0 // the script of the announcements
+	}
+	packed, ok := args[4+keys].([]byte)
+	if !ok {
 		return 0
 	}
-	head, ok := args[3+keys].([]byte)
-	if !ok || len(head) != 4*8 {
-		return 0
+	v := make([]float64, len(packed)/8)
+	for i := range v {
+		v[i] = math.Float64frombits(binary.LittleEndian.Uint64(packed[i*8:]))
 	}
-	return int64(math.Float64frombits(binary.LittleEndian.Uint64(head[3*8:])))
+	const op, row, zone = 5 + 8, 7, 4 // numbers of an operation, of a row, and of a row with a fixed window
+	for len(v) >= op {
+		rows, most := int(v[4]), 0.0
+		for v = v[op:]; rows > 0 && len(v) >= row; rows-- {
+			most = max(most, math.Abs(v[6]))
+			width := row
+			if v[5] < 0 {
+				width += zone
+			}
+			v = v[min(width, len(v)):]
+		}
+		n += int64(most)
+	}
+	return n
 }
 
 // nodeHook counts what the nodes of a cluster reply, before their client follows it.

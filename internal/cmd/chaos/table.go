@@ -144,7 +144,7 @@ func machine() string {
 	}
 	version := "an unknown version"
 	if out, err := exec.Command("redis-server", "--version").Output(); err == nil {
-		for _, w := range strings.Fields(string(out)) {
+		for w := range strings.FieldsSeq(string(out)) {
 			if v, ok := strings.CutPrefix(w, "v="); ok {
 				version = v
 			}

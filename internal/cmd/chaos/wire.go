@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"encoding/binary"
+	"math"
 	"time"
 
 	"github.com/headway-go/headway/internal/redistest"
@@ -25,16 +28,32 @@ func wire() []scenario {
 			away: 3 * time.Second, bounds: bounds{keeps: true},
 		},
 		{
-			name: "replies lost", injected: "for 3 s one reply of 50 is lost with its connection, after its script ran",
-			setup: proxied, inject: breaks(redistest.Fault{Lose: 50}), heal: mend,
+			name: "replies lost", injected: "for 3 s one of three replies that admit calls is lost with its connection",
+			setup: proxied, inject: breaks(redistest.Fault{Lose: 3, Which: admits}), heal: mend,
 			away: 3 * time.Second, bounds: bounds{keeps: true, met: "no reply"},
 		},
 		{
-			name: "cut in a reply", injected: "for 3 s one reply of 50 breaks off in its middle",
-			setup: proxied, inject: breaks(redistest.Fault{Cut: 50}), heal: mend,
+			name: "cut in a reply", injected: "for 3 s one of three replies that admit calls breaks off in its middle",
+			setup: proxied, inject: breaks(redistest.Fault{Cut: 3, Which: admits}), heal: mend,
 			away: 3 * time.Second, bounds: bounds{keeps: true, met: "no reply"},
 		},
 	}
+}
+
+// admits reports whether a reply of the admission script has a call that goes:
+// six numbers for each, the first is 1 then. To lose any other changes nothing.
+func admits(reply []byte) bool {
+	const size = 6 * 8
+	_, packed, found := bytes.Cut(reply, []byte("\r\n"))
+	if reply[0] != '$' || !found {
+		return false
+	}
+	for ; len(packed) >= size; packed = packed[size:] {
+		if math.Float64frombits(binary.LittleEndian.Uint64(packed)) == 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // proxied is a Redis that hosts reach through a proxy.
