@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,25 +16,27 @@ import (
 func full() []scenario {
 	return []scenario{
 		{
-			name: "no memory, noeviction", injected: "filled up by others to maxmemory for 2 s",
-			setup:  func(s *stage) error { return s.redis("--maxmemory", "8mb", "--maxmemory-policy", "noeviction") },
-			inject: press,
-			heal: func(s *stage) error {
-				s.release()
-				return s.beside.Del(context.Background(), s.junk...).Err()
+			name: "no memory, noeviction", injected: "others fill it above maxmemory for 2 s",
+			setup: func(s *stage) error { return s.redis("--maxmemory-policy", "noeviction") },
+			inject: func(s *stage) error {
+				if err := s.fill(600, 0); err != nil {
+					return err
+				}
+				return s.do("CONFIG", "SET", "maxmemory", "4mb") // below what is there, so that no buffer that shrinks makes room
 			},
+			heal:   func(s *stage) error { return s.beside.Del(context.Background(), s.junk...).Err() },
 			bounds: bounds{keeps: true, met: "OOM"},
 		},
 		{
 			name: "eviction, allkeys-lru", injected: "full all the time, others write 300 keys a second for 3 s; ours are in use",
 			setup:  func(s *stage) error { return s.evicting("allkeys-lru") },
-			inject: func(s *stage) error { return s.fill(context.Background(), 10_000, 900, 3333*time.Microsecond) },
+			inject: func(s *stage) error { return s.fill(900, 3333*time.Microsecond) },
 			bounds: bounds{outage: mayLose},
 		},
 		{
 			name: "eviction, allkeys-random", injected: "the same where Redis throws out any key",
 			setup:  func(s *stage) error { return s.evicting("allkeys-random") },
-			inject: func(s *stage) error { return s.fill(context.Background(), 10_000, 900, 3333*time.Microsecond) },
+			inject: func(s *stage) error { return s.fill(900, 3333*time.Microsecond) },
 			bounds: bounds{outage: mayLose},
 		},
 		{
@@ -60,39 +60,22 @@ func full() []scenario {
 	}
 }
 
-// fill writes so many keys of others, of size bytes, one each pause, until ctx
-// ends at the latest. A key that finds no room is left out.
-func (s *stage) fill(ctx context.Context, size, keys int, pause time.Duration) error {
-	value := strings.Repeat("x", size)
-	for i := 0; i < keys && ctx.Err() == nil; i++ {
+// junkSize is how large the keys of others are.
+const junkSize = 10_000
+
+// fill writes so many keys of others, one each pause.
+func (s *stage) fill(keys int, pause time.Duration) error {
+	ctx, value := context.Background(), strings.Repeat("x", junkSize)
+	for range keys {
 		key := fmt.Sprintf("junk:%d", len(s.junk))
-		err := s.beside.Set(context.Background(), key, value, 0).Err()
-		if err != nil && !redis.HasErrorPrefix(err, "OOM") {
+		if err := s.beside.Set(ctx, key, value, 0).Err(); err != nil {
 			return err
-		} else if err == nil {
-			s.junk = append(s.junk, key)
 		}
+		s.junk = append(s.junk, key)
 		if pause > 0 {
 			_ = pass(ctx, pause)
 		}
 	}
-	return nil
-}
-
-// press keeps Redis full until release: small keys take what room is left, and
-// what a buffer leaves.
-func press(s *stage) error {
-	if err := s.fill(context.Background(), 10_000, 1500, 0); err != nil { // more than there is room for
-		return err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var filling sync.WaitGroup
-	filling.Go(func() { _ = s.fill(ctx, 50, math.MaxInt, time.Millisecond) })
-	s.release = func() {
-		cancel()
-		filling.Wait()
-	}
-	s.later(s.release)
 	return nil
 }
 
@@ -115,7 +98,7 @@ func (s *stage) evicting(policy string) error {
 			}
 		}
 	}()
-	return s.fill(context.Background(), 10_000, 1000, 0)
+	return s.fill(1000, 0)
 }
 
 // saved has Redis save in the background until the last time ended as wanted.

@@ -16,7 +16,7 @@ func loading() []scenario {
 			name: "LOADING", injected: "killed; the restart takes about 2 s to load its data and says so",
 			setup: func(s *stage) error { return s.redis() },
 			inject: func(s *stage) error {
-				if err := s.fill(context.Background(), 10_000, 2000, 0); err != nil {
+				if err := s.fill(2000, 0); err != nil {
 					return err
 				}
 				if err := s.beside.Save(context.Background()).Err(); err != nil {

@@ -58,7 +58,6 @@ type stage struct {
 	record  record
 	stall   stall
 	junk    []string // keys of others
-	release func()   // ends what presses on Redis
 	ends    []func() // last first
 	stopAll context.CancelFunc
 	running sync.WaitGroup
