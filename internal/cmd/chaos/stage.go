@@ -65,7 +65,7 @@ type stage struct {
 	injected, healed time.Time
 }
 
-// host is one limiter and what it knows of an outage.
+// host is one limiter, as one process has it.
 type host struct {
 	id      int
 	client  redis.UniversalClient
