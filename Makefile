@@ -14,7 +14,7 @@ FUZZFLAGS ?= -fuzzminimizetime=1000x
 fuzzed     = $(sort $(dir $(shell grep -rl --include='*_test.go' '^func Fuzz' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all nested sdks fuzz exact outage feedback soak bench check deps needs node
+.PHONY: help demo test test-all nested sdks fuzz exact outage feedback chaos soak bench check deps needs node
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -53,6 +53,9 @@ feedback: ## two fleets with one key and no common store: what the vendor's head
 
 soak: needs ## let everything go wrong at once (FOR=10m SEED=1), see docs/soak.md
 	@$(library) run ./internal/cmd/soak -for $(or $(FOR),10m) -seed $(or $(SEED),0)
+
+chaos: needs ## break Redis in every known way under load: a table, judged by bounds (RUN=pattern picks rows)
+	@$(library) run ./internal/cmd/chaos $(if $(RUN),-run '$(RUN)')
 
 bench: needs ## measure what a decision costs beside its peers
 	@cd bench && go run .

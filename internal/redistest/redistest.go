@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -48,14 +49,24 @@ func Start(args ...string) (*Server, error) {
 	return s, nil
 }
 
-// Restart starts the process again, empty, after [Server.Kill].
-func (s *Server) Restart() error {
-	s.cmd = exec.Command("redis-server", s.args...)
+// Launch starts the process again after [Server.Kill] and does not wait until
+// it answers. It is empty, unless the arguments had it keep its data. More
+// arguments hold until the next time only.
+func (s *Server) Launch(args ...string) error {
+	s.cmd = exec.Command("redis-server", slices.Concat(s.args, args)...)
 	s.cmd.Stdout, s.cmd.Stderr = io.Discard, io.Discard
 	if err := s.cmd.Start(); err != nil {
 		return fmt.Errorf("redistest: start redis-server (make test installs it): %w", err)
 	}
-	c := s.Client()
+	return nil
+}
+
+// Restart is [Server.Launch], and then waits until the server answers.
+func (s *Server) Restart(args ...string) error {
+	if err := s.Launch(args...); err != nil {
+		return err
+	}
+	c := redis.NewClient(&redis.Options{Addr: s.Addr, DialerRetries: 1, MaxRetries: -1})
 	defer c.Close()
 	deadline := time.Now().Add(10 * time.Second)
 	for {
@@ -71,7 +82,10 @@ func (s *Server) Restart() error {
 	}
 }
 
-// Kill ends the process at once; its data is gone.
+// Dir is the server's folder, which [Server.Stop] removes.
+func (s *Server) Dir() string { return s.dir }
+
+// Kill ends the process at once; its data is gone, unless it was told to keep it.
 func (s *Server) Kill() {
 	_ = s.cmd.Process.Kill()
 	_ = s.cmd.Wait()
