@@ -31,8 +31,8 @@ func Anthropic() *Profile {
 		Marks:      []string{"Anthropic-Version"},
 		KeyPlaces:  []string{"X-Api-Key"},
 		Model:      []Place{{Body, "model"}},
-		OutputCaps: []string{"max_tokens"},
-		Shapes:     []Shape{{Ends: []string{"/count_tokens"}}},
+		OutputCaps: []string{"max_tokens", "max_tokens_to_sample"},
+		Shapes:     []Shape{{Ends: []string{"/count_tokens", "/batches", "/files"}}}, // a batch has limits of its own
 		Texts:      []string{"error.message"},
 		Rules: []Rule{
 			{Fields: kind, Values: []string{"enforced_spend_limit_reached", "billing_error"}, Class: pause.QuotaExhausted, Scope: pause.Key},

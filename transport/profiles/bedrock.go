@@ -29,12 +29,17 @@ var tokensPerDay = regexp.MustCompile(`(?i)\bper day\b`)
 func Bedrock() *Profile {
 	code := []string{"X-Amzn-Errortype", "__type", "code"}
 	return &Profile{
-		Name:        "bedrock",
-		Hosts:       []string{"bedrock-runtime.*.amazonaws.com", "bedrock-runtime-fips.*.amazonaws.com", "bedrock-runtime.*.amazonaws.com.cn"},
-		PerHost:     true,
-		Model:       []Place{{Path, "model"}},
-		OutputCaps:  []string{"inferenceConfig.maxTokens", "inferenceConfig.max_new_tokens", "max_tokens", "max_gen_len", "textGenerationConfig.maxTokenCount"},
-		Caps:        CapsHeld,
+		Name:       "bedrock",
+		Hosts:      []string{"bedrock-runtime.*.amazonaws.com", "bedrock-runtime-fips.*.amazonaws.com", "bedrock-runtime.*.amazonaws.com.cn"},
+		PerHost:    true,
+		Model:      []Place{{Path, "model"}},
+		OutputCaps: []string{"inferenceConfig.maxTokens", "inferenceConfig.max_new_tokens", "max_tokens", "max_gen_len", "textGenerationConfig.maxTokenCount"},
+		Caps:       CapsHeld,
+		Copies:     []string{"imageGenerationConfig.numberOfImages"},
+		Shapes: []Shape{
+			{Ends: []string{"embed*/invoke", "rerank*/invoke", "/count-tokens", "/apply"}},
+			{Ends: []string{"image*/invoke", "canvas*/invoke", "stability*/invoke"}, Images: true},
+		},
 		ErrorHeader: "X-Amzn-Errortype",
 		Texts:       []string{"message", "Message"},
 		Rules: []Rule{

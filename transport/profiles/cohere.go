@@ -14,13 +14,16 @@ var perMonth = regexp.MustCompile(`(?i)\bper month\b|/ ?month\b`)
 //
 // The sources of its rules: https://docs.cohere.com/errors-reference and
 // https://docs.cohere.com/docs/rate-limits (limits of a model, and of a month).
-// Usage: cohere-go, types.go.
+// Usage: cohere-go, types.go, and for OpenAI's dialect
+// https://docs.cohere.com/docs/compatibility-api.
 func Cohere() *Profile {
 	return &Profile{
 		Name:       "cohere",
 		Hosts:      []string{"api.cohere.com", "api.cohere.ai"},
 		Model:      []Place{{Body, "model"}},
-		OutputCaps: []string{"max_tokens"},
+		OutputCaps: []string{"max_tokens", "max_completion_tokens"},
+		Copies:     []string{"num_generations"},
+		Shapes:     []Shape{{Ends: []string{"/embed", "/embeddings", "/embed-jobs", "/rerank", "/classify", "/tokenize", "/detokenize"}}},
 		Texts:      []string{"message"},
 		Rules: []Rule{
 			{Status: []int{429}, Text: perMonth, Class: pause.QuotaExhausted, Scope: pause.Key},
@@ -28,9 +31,9 @@ func Cohere() *Profile {
 			{Status: []int{403}, NamesModel: true, Class: pause.ClientError},
 		},
 		Usage: UsageFields{
-			At:     []string{"usage.billed_units", "meta.billed_units", "delta.usage.billed_units"},
-			Input:  []string{"input_tokens"},
-			Output: []string{"output_tokens"},
+			At:     []string{"usage.billed_units", "meta.billed_units", "delta.usage.billed_units", "usage"},
+			Input:  []string{"input_tokens", "prompt_tokens"},
+			Output: []string{"output_tokens", "completion_tokens"},
 		},
 		StreamEnds: []string{"message-end"},
 	}

@@ -80,7 +80,10 @@ const imageTokens = 1056
 // text. A minute of sound is about a thousand tokens of input, and a megabyte.
 func openaiShapes() []Shape {
 	return []Shape{
-		{Ends: []string{"/embeddings", "/moderations", "/rerank", "/tokenize"}},
+		{Ends: []string{
+			"/embeddings", "/moderations", "/rerank", "/tokenize", "/input_tokens",
+			"/files", "/batches", "/uploads", "/cancel",
+		}},
 		{Ends: []string{"/audio/transcriptions", "/audio/translations"}, BytesPerToken: 1000, Output: DefaultOutput / 4},
 		{Ends: []string{"/audio/speech"}, Output: DefaultOutput, Characters: []string{"input"}},
 		{Ends: []string{"/images/generations", "/images/edits", "/images/variations"}, Output: imageTokens, Images: true},

@@ -16,12 +16,14 @@ import (
 // The sources of its rules:
 // https://openrouter.ai/docs/api_reference/errors-and-debugging and
 // https://www.developersdigest.tech/errors/api/openrouter (the kinds of 402 and
-// 403).
+// 403). Usage: https://openrouter.ai/docs/use-cases/usage-accounting (what was
+// written to a cache is inside of the prompt).
 func OpenRouter() *Profile {
 	kind := []string{"error.metadata.error_type", "error.metadata.limit_source"}
 	p := compatible("openrouter", "openrouter.ai")
 	p.ReadOK = true
 	p.StatusPath = "error.code"
+	p.Usage.Written = []string{"prompt_tokens_details.cache_write_tokens"}
 	p.Rules = slices.Concat([]Rule{
 		{Fields: kind, Values: []string{"weight_exceeds_budget"}, Class: pause.ClientError},
 		{Fields: kind, Values: []string{"in_flight_budget_exhausted", "openrouter_in_flight_budget"}, Class: pause.RateLimited, Scope: pause.Key},

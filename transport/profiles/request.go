@@ -39,7 +39,7 @@ type Place struct {
 type Request struct {
 	Model string           // "" if the request names none
 	Cost  map[string]int64 // from CostFunc, Message or the request's Shape; nil without them
-	Guess map[string]int64 // input and output tokens; see [Profile.Shapes]
+	Guess map[string]int64 // input and output tokens, and 0 in units of the vendor's other APIs; see [Profile.Shapes]
 
 	// Text is the length in bytes of what the vendor counts as text: the body, but
 	// of a multipart form only the fields that are no files, and nothing of an
