@@ -2,8 +2,10 @@ package profiles
 
 import (
 	"regexp"
+	"time"
 
 	"github.com/headway-go/headway/pause"
+	"github.com/headway-go/headway/throttle"
 )
 
 var perMonth = regexp.MustCompile(`(?i)\bper month\b|/ ?month\b`)
@@ -13,7 +15,8 @@ var perMonth = regexp.MustCompile(`(?i)\bper month\b|/ ?month\b`)
 // bills, which leaves out the text that it adds itself.
 //
 // The sources of its rules: https://docs.cohere.com/errors-reference and
-// https://docs.cohere.com/docs/rate-limits (limits of a model, and of a month).
+// https://docs.cohere.com/docs/rate-limits (limits of a model, and of a month; the
+// presets are from there, without those of embeddings, which count inputs).
 // Usage: cohere-go, types.go, and for OpenAI's dialect
 // https://docs.cohere.com/docs/compatibility-api.
 func Cohere() *Profile {
@@ -36,5 +39,13 @@ func Cohere() *Profile {
 			Output: []string{"output_tokens", "completion_tokens"},
 		},
 		StreamEnds: []string{"message-end"},
+		Presets: []Preset{
+			{Plan: "trial", Limits: []throttle.Limit{throttle.Per(throttle.Requests, 1000, 31*24*time.Hour)}},
+			{Plan: "trial", Model: "command*", Limits: perMinute(20)},
+			{Plan: "trial", Model: "rerank*", Limits: perMinute(10)},
+			{Plan: "production", Model: "command-a-03*", Limits: perMinute(500)},
+			{Plan: "production", Model: "command-r*", Limits: perMinute(500)},
+			{Plan: "production", Model: "rerank*", Limits: perMinute(1000)},
+		},
 	}
 }

@@ -117,6 +117,9 @@ type Profile struct {
 	// LeftHeaders say what is left of the vendor's limits.
 	LeftHeaders []LeftHeaders
 
+	// Presets are limits that the vendor documents, see [Profile.Limits].
+	Presets []Preset
+
 	// The functions go before the data above. Each may be nil. They may be
 	// called by many goroutines at once and must neither change nor keep what
 	// they get. The request has no body; body is its first 256 KiB.

@@ -21,7 +21,9 @@ var lowBalance = regexp.MustCompile(`(?i)\b(low balance|out of credit|quota exce
 //
 // The sources of its rules:
 // https://developer.vonage.com/messaging/sms/guides/troubleshooting-sms and
-// https://developer.vonage.com/api-errors (newer APIs: no credit is a 403).
+// https://developer.vonage.com/api-errors (newer APIs: no credit is a 403). Preset,
+// in requests and not in parts:
+// https://api.support.vonage.com/hc/en-us/articles/203993598.
 func Vonage() *Profile {
 	status := []string{"messages.status"}
 	return &Profile{
@@ -43,6 +45,7 @@ func Vonage() *Profile {
 			{Status: []int{429}, Class: pause.RateLimited, Scope: pause.Key},
 		},
 		UsageFunc: vonageSent,
+		Presets:   []Preset{{Plan: "default", Limits: perSecond(30)}},
 	}
 }
 
