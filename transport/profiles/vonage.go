@@ -15,9 +15,9 @@ var lowBalance = regexp.MustCompile(`(?i)\b(low balance|out of credit|quota exce
 // several the one that concerns most calls counts. Its limits are the account's,
 // so calls name no model. A message costs "segments", see [Profile.Message].
 //
-// The key is looked for in the URL's query, as api_key, and in Authorization.
-// Where it stands in the body, and where a JWT that rotates stands for it, set the
-// transport's KeyID to the account.
+// The key is looked for in the body and in the URL's query, as api_key, and in
+// Authorization. Where a JWT that rotates stands for it, set the transport's KeyID
+// to the account.
 //
 // The sources of its rules:
 // https://developer.vonage.com/messaging/sms/guides/troubleshooting-sms and
@@ -29,7 +29,7 @@ func Vonage() *Profile {
 	return &Profile{
 		Name:      "vonage",
 		Hosts:     []string{"*.nexmo.com", "*.vonage.com"},
-		KeyPlaces: []string{"?api_key"},
+		KeyPlaces: []string{"body:api_key", "?api_key"},
 		Message:   []string{"text"},
 		Texts:     []string{"title", "detail"},
 		ReadOK:    true,
