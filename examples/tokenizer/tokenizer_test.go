@@ -65,7 +65,7 @@ func TestConcurrentUse(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 50 {
-				if n, ok := c.chat([]byte(fmt.Sprintf(documented, "gpt-5"))); n != 19 || !ok {
+				if n, ok := c.chat(fmt.Appendf(nil, documented, "gpt-5")); n != 19 || !ok {
 					t.Errorf("chat() = %d, %v, want 19", n, ok)
 				}
 			}
