@@ -16,7 +16,8 @@ import (
 //
 //	Authorization, x-api-key, api-key, x-goog-api-key, xi-api-key, ?key
 //
-// A place is the name of a header, or "?" and the name of a query parameter.
+// A place is the name of a header, or "?" and the name of a query parameter. One
+// that begins with "body:" is passed over: it is for those who read the body.
 // Authorization leads because most vendors read nothing else. A vendor with a
 // header of its own names it in first (Anthropic "x-api-key", Azure "api-key",
 // Google "x-goog-api-key", "?key"), since there a gateway may have added an
@@ -45,6 +46,9 @@ import (
 // time; [Account] is for these too.
 func Find(req *http.Request, first ...string) (Credential, bool) {
 	for _, place := range first {
+		if strings.HasPrefix(place, "body:") {
+			continue
+		}
 		if c := at(req, place); !c.IsZero() {
 			return c, true
 		}

@@ -52,6 +52,7 @@ func TestFind(t *testing.T) {
 			{name: "unknown scheme", lines: []string{"Authorization: App  K"}},
 			{name: "no scheme", lines: []string{"Authorization:  K"}},
 			{name: "x-api-key", lines: []string{"x-api-key: K "}},
+			{name: "a place in the body is passed over", first: []string{"body:api_key", "?api_key"}, url: vendorURL + "?api_key=K"},
 			{name: "api-key", lines: []string{"api-key: K"}},
 			{name: "x-goog-api-key", lines: []string{"x-goog-api-key: K"}},
 			{name: "xi-api-key", lines: []string{"xi-api-key: K"}},

@@ -44,22 +44,22 @@ func (t *Transport) read(req *http.Request) (*call, error) {
 		return nil, errNoURL
 	}
 	c := &call{transport: t, profile: t.profileOf(req), ctx: ctx, req: req}
-	key, err := t.keyOf(c.profile, req)
-	if err != nil {
-		return nil, err
-	}
-	c.ask = throttle.Call{Key: key, Model: t.modelOf(ctx), Lane: t.laneOf(ctx), MaxWait: t.maxWaitOf(ctx)}
+	c.ask = throttle.Call{Model: t.modelOf(ctx), Lane: t.laneOf(ctx), MaxWait: t.maxWaitOf(ctx)}
 	fixed := t.costOf(ctx)
 	c.out = req.WithContext(ctx) // a shallow copy
 	if c.out.Header == nil {
 		c.out.Header = http.Header{}
 	}
 	var seen profiles.Request
-	prices := c.profile.CostFunc != nil || c.profile.Message != nil
-	if c.ask.Model == "" || prices || !names(fixed, throttle.Tokens, throttle.InputTokens, throttle.OutputTokens) {
+	var err error
+	asked := c.profile.CostFunc != nil || c.profile.Message != nil || c.profile.KeyInBody()
+	if c.ask.Model == "" || asked || !names(fixed, throttle.Tokens, throttle.InputTokens, throttle.OutputTokens) {
 		if seen, err = sniff(c.profile, c.out); err != nil {
 			return nil, err
 		}
+	}
+	if c.ask.Key, err = t.keyOf(c.profile, req, seen.Credential); err != nil {
+		return nil, err
 	}
 	if c.ask.Model == "" {
 		c.ask.Model = seen.Model
@@ -83,16 +83,28 @@ func (t *Transport) profileOf(req *http.Request) *profiles.Profile {
 
 // Fingerprint returns the fingerprint that a request would count under, as
 // Status, Pause and Resume of the limiter take it. It errs with
-// [ErrNoCredential], and neither sends nor changes the request.
+// [ErrNoCredential], and neither sends nor changes the request: a key in the body is
+// found only if the request has a GetBody.
 func (t *Transport) Fingerprint(req *http.Request) (string, error) {
 	if req.URL == nil {
 		return "", errNoURL
 	}
-	return t.keyOf(t.profileOf(req), req)
+	p, inBody := t.profileOf(req), fingerprint.Credential{}
+	if p.KeyInBody() && req.GetBody != nil {
+		seen, err := sniff(p, req)
+		if err != nil {
+			return "", err
+		}
+		inBody = seen.Credential
+	}
+	return t.keyOf(p, req, inBody)
 }
 
-func (t *Transport) keyOf(p *profiles.Profile, req *http.Request) (string, error) {
+func (t *Transport) keyOf(p *profiles.Profile, req *http.Request, inBody fingerprint.Credential) (string, error) {
 	credential := fingerprint.Account(t.keyIDOf(req.Context()))
+	if credential.IsZero() {
+		credential = inBody
+	}
 	if credential.IsZero() {
 		credential, _ = fingerprint.Find(req, p.KeyPlaces...)
 	}

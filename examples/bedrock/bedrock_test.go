@@ -31,25 +31,12 @@ func newClient(t http.RoundTripper, url string) *bedrockruntime.Client {
 	})
 }
 
-// profile reads Bedrock's Converse API. Its streams are binary, so what they
-// count is not read; InvokeModel has a body of its own for every model.
-//
-// Source: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
-func profile() *profiles.Profile {
-	p := profiles.Generic("bedrock")
-	p.Model = []profiles.Place{{In: profiles.Path, Name: "model"}}
-	p.OutputCaps = []string{"inferenceConfig.maxTokens"}
-	p.Usage = profiles.UsageFields{At: []string{"usage"}, Input: []string{"inputTokens"}, Output: []string{"outputTokens"}}
-	return p
-}
-
 func TestSDK(t *testing.T) {
 	sdktest.Run(t, sdktest.SDK{
-		Name:        "aws bedrockruntime",
-		Module:      "github.com/aws/aws-sdk-go-v2/service/bedrockruntime",
-		Vendor:      func() sdktest.Vendor { return vendor(t) },
-		Profile:     profile(),
-		BlindStream: true,
+		Name:    "aws bedrockruntime",
+		Module:  "github.com/aws/aws-sdk-go-v2/service/bedrockruntime",
+		Vendor:  func() sdktest.Vendor { return vendor(t) },
+		Profile: profiles.Bedrock(),
 		New: func(w *sdktest.Wire, url string) (sdktest.Client, error) {
 			client := newClient(w, url)
 			return sdktest.Client{

@@ -4,6 +4,7 @@ import (
 	"regexp"
 
 	"github.com/headway-go/headway/pause"
+	"github.com/headway-go/headway/throttle"
 )
 
 var (
@@ -19,8 +20,9 @@ var (
 // https://github.com/anthropics/claude-code/issues/66314 and 60359 (billing and a
 // disabled organisation behind a 400). Usage: anthropic-sdk-go, message.go: the
 // counts of message_delta are cumulative, and input_tokens leaves both cache
-// counts out. Cache reads do not count against limits:
-// https://platform.claude.com/docs/en/api/rate-limits.
+// counts out. https://platform.claude.com/docs/en/api/rate-limits: cache reads do
+// not count against limits, nor does max_tokens, and the tokens left are rounded
+// to thousands.
 func Anthropic() *Profile {
 	kind := []string{"error.type", "error.details.error_code"}
 	return &Profile{
@@ -29,8 +31,8 @@ func Anthropic() *Profile {
 		Marks:      []string{"Anthropic-Version"},
 		KeyPlaces:  []string{"X-Api-Key"},
 		Model:      []Place{{Body, "model"}},
-		OutputCaps: []string{"max_tokens"},
-		Shapes:     []Shape{{Ends: []string{"/count_tokens"}}},
+		OutputCaps: []string{"max_tokens", "max_tokens_to_sample"},
+		Shapes:     []Shape{{Ends: []string{"/count_tokens", "/batches", "/files"}}}, // a batch has limits of its own
 		Texts:      []string{"error.message"},
 		Rules: []Rule{
 			{Fields: kind, Values: []string{"enforced_spend_limit_reached", "billing_error"}, Class: pause.QuotaExhausted, Scope: pause.Key},
@@ -54,5 +56,18 @@ func Anthropic() *Profile {
 			CachedFree: true,
 		},
 		StreamEnds: []string{"message_stop"},
+		LeftHeaders: []LeftHeaders{
+			minute(throttle.Requests, "Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Requests-Reset"),
+			thousands(throttle.Tokens, "Anthropic-Ratelimit-Tokens-"),
+			thousands(throttle.InputTokens, "Anthropic-Ratelimit-Input-Tokens-"),
+			thousands(throttle.OutputTokens, "Anthropic-Ratelimit-Output-Tokens-"),
+		},
 	}
+}
+
+// thousands returns the headers of a limit of a minute, rounded to thousands.
+func thousands(unit, header string) LeftHeaders {
+	l := minute(unit, header+"Remaining", header+"Reset")
+	l.Rounded = 1000
+	return l
 }

@@ -4,6 +4,7 @@ import (
 	"regexp"
 
 	"github.com/headway-go/headway/pause"
+	"github.com/headway-go/headway/throttle"
 )
 
 var (
@@ -24,12 +25,16 @@ var (
 // https://learn.microsoft.com/azure/api-management/azure-openai-token-limit-policy
 // (a spent quota behind a 403). Waits: azcore, internal/shared: retry-after-ms
 // goes before Retry-After. Tokens are counted when a call comes, its caps in
-// full: https://learn.microsoft.com/answers/questions/1689036.
+// full: https://learn.microsoft.com/answers/questions/1689036. Requests are counted
+// in parts of a minute, and no header says in which, so only its tokens are
+// believed; where it does not count them it sends -1:
+// https://github.com/openai/openai-dotnet/issues/838.
 func Azure() *Profile {
 	p := compatible("azure-openai", "*.openai.azure.com", "*.cognitiveservices.azure.com", "*.services.ai.azure.com")
 	p.PerHost = true
 	p.KeyPlaces = []string{"Api-Key"}
 	p.Caps = CapsCharged
+	p.LeftHeaders = []LeftHeaders{minute(throttle.Tokens, "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens")}
 	p.Rules = append(p.Rules,
 		Rule{Status: []int{429}, Text: azureBusy, Class: pause.Overloaded, Scope: pause.Model},
 		Rule{Status: []int{403}, Text: azureQuota, Class: pause.QuotaExhausted, Scope: pause.Key},

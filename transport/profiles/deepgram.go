@@ -7,13 +7,18 @@ import "github.com/headway-go/headway/pause"
 //
 // The sources of its rules: https://developers.deepgram.com/reference/errors,
 // https://developers.deepgram.com/docs/working-with-concurrency-rate-limits and
-// https://github.com/orgs/deepgram/discussions/1599 (a 403 about one model).
+// https://github.com/orgs/deepgram/discussions/1599 (a 403 about one model). It
+// bills speech by the characters of its text, and nothing by tokens.
 func Deepgram() *Profile {
 	code := []string{"err_code"}
 	return &Profile{
 		Name:  "deepgram",
 		Hosts: []string{"api.deepgram.com", "api.eu.deepgram.com"},
 		Model: []Place{{Query, "model"}},
+		Shapes: []Shape{
+			{Ends: []string{"/speak"}, Characters: []string{"text"}},
+			{Ends: []string{""}},
+		},
 		Texts: []string{"err_msg"},
 		Rules: []Rule{
 			{Fields: code, Values: []string{"ASR_PAYMENT_REQUIRED"}, Class: pause.QuotaExhausted, Scope: pause.Key},

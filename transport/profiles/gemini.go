@@ -24,8 +24,10 @@ var (
 // google-gemini/gemini-cli, googleQuotaErrors.ts (day quotas, limit 0),
 // https://discuss.ai.google.dev/t/183654 (402). Usage: google.golang.org/genai,
 // types.go: thoughts are outside of the candidates, the cache is inside of the
-// prompt, and every chunk of a stream repeats the counts. Interactions:
-// https://ai.google.dev/gemini-api/docs/tokens.
+// prompt, and every chunk of a stream repeats the counts; limits count the cache
+// too: https://ai.google.dev/gemini-api/docs/caching. Interactions:
+// https://ai.google.dev/gemini-api/docs/tokens. Its limits of tokens are of
+// input_tokens: https://ai.google.dev/gemini-api/docs/rate-limits.
 func Gemini() *Profile {
 	reason := []string{"error.details.reason"}
 	return &Profile{
@@ -37,11 +39,14 @@ func Gemini() *Profile {
 		TrimModel: "models/",
 		OutputCaps: []string{
 			"generationConfig.maxOutputTokens", "generation_config.max_output_tokens",
-			"max_tokens", "max_completion_tokens",
+			"max_tokens", "max_completion_tokens", "max_output_tokens",
 		},
 		Shapes: []Shape{
-			{Ends: []string{":embedContent", ":batchEmbedContents", ":countTokens", "/embeddings"}},
-			{Ends: []string{"/images/generations", ":predict"}, Output: imageTokens, Images: true},
+			{Ends: []string{"/images/generations", "imagen*:predict"}, Output: imageTokens, Images: true},
+			{Ends: []string{
+				":embedContent", ":batchEmbedContents", ":asyncBatchEmbedContent", ":countTokens", ":predict", "/embeddings",
+				"count-tokens*:rawPredict", "/cachedContents", "/files",
+			}},
 		},
 		Copies:     []string{"generationConfig.candidateCount", "generation_config.candidate_count", "parameters.sampleCount", "n"},
 		Texts:      []string{"error.message", "error.details.violations.quotaId"},
@@ -80,7 +85,7 @@ func Gemini() *Profile {
 //
 // The sources beyond Gemini's: google/api/error_reason.proto
 // (IAM_PERMISSION_DENIED names the resource) and anthropic-sdk-go, vertex.go
-// (paths).
+// (paths). Its :predict embeds text, but for the models named imagen.
 func Vertex() *Profile {
 	p, partner := Gemini(), Anthropic()
 	p.Name = "vertex"

@@ -2,7 +2,6 @@ package profiles
 
 import (
 	"regexp"
-	"time"
 
 	"github.com/headway-go/headway/pause"
 	"github.com/headway-go/headway/throttle"
@@ -23,7 +22,9 @@ var (
 // https://learn.microsoft.com/azure/foundry/openai/how-to/troubleshoot-errors
 // (Azure's codes, which gateways pass on). Usage: openai/openai-python, types of
 // chat completions and responses. Output caps: the request types of the same. A
-// 400 for a bad key is xAI's and Gemini's, in their OpenAI dialect.
+// 400 for a bad key is xAI's and Gemini's, in their OpenAI dialect. What is left:
+// https://developers.openai.com/api/docs/guides/rate-limits; where the requests
+// are a day's, their reset lies beyond the minute, and the limiter passes them over.
 func OpenAI() *Profile {
 	code := []string{"error.code", "error.type", "code", "response.error.code"}
 	return &Profile{
@@ -63,18 +64,12 @@ func OpenAI() *Profile {
 			Total:  []string{"total_tokens"},
 			Cached: []string{"prompt_tokens_details.cached_tokens", "input_tokens_details.cached_tokens"},
 		},
-		StreamEnds:  []string{"response.completed", "response.incomplete", "response.failed"},
-		LeftHeaders: perMinute("X-Ratelimit-Remaining-", "X-Ratelimit-Reset-", throttle.Requests, throttle.Tokens),
+		StreamEnds: []string{"response.completed", "response.incomplete", "response.failed"},
+		LeftHeaders: []LeftHeaders{
+			minute(throttle.Requests, "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"),
+			minute(throttle.Tokens, "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens"),
+		},
 	}
-}
-
-// perMinute are the headers of limits of a minute whose names end in their unit.
-func perMinute(remaining, reset string, units ...string) (left []LeftHeaders) {
-	for _, unit := range units {
-		left = append(left, LeftHeaders{Unit: unit, Window: time.Minute, Scope: pause.Model,
-			Remaining: remaining + unit, Reset: reset + unit})
-	}
-	return left
 }
 
 // imageTokens is what a picture of medium quality takes, 1024 by 1024 pixels:
@@ -85,7 +80,10 @@ const imageTokens = 1056
 // text. A minute of sound is about a thousand tokens of input, and a megabyte.
 func openaiShapes() []Shape {
 	return []Shape{
-		{Ends: []string{"/embeddings", "/moderations", "/rerank", "/tokenize"}},
+		{Ends: []string{
+			"/embeddings", "/moderations", "/rerank", "/tokenize", "/input_tokens",
+			"/files", "/batches", "/uploads", "/cancel",
+		}},
 		{Ends: []string{"/audio/transcriptions", "/audio/translations"}, BytesPerToken: 1000, Output: DefaultOutput / 4},
 		{Ends: []string{"/audio/speech"}, Output: DefaultOutput, Characters: []string{"input"}},
 		{Ends: []string{"/images/generations", "/images/edits", "/images/variations"}, Output: imageTokens, Images: true},

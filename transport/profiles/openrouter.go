@@ -2,8 +2,10 @@ package profiles
 
 import (
 	"slices"
+	"time"
 
 	"github.com/headway-go/headway/pause"
+	"github.com/headway-go/headway/throttle"
 )
 
 // OpenRouter returns the profile of OpenRouter. An error that comes once
@@ -16,12 +18,17 @@ import (
 // The sources of its rules:
 // https://openrouter.ai/docs/api_reference/errors-and-debugging and
 // https://www.developersdigest.tech/errors/api/openrouter (the kinds of 402 and
-// 403).
+// 403). Usage: https://openrouter.ai/docs/use-cases/usage-accounting (what was
+// written to a cache is inside of the prompt). Presets, of an account that calls
+// models whose name ends in ":free" and no others, before and after it has bought 10
+// credits: https://openrouter.ai/docs/api_reference/limits.
 func OpenRouter() *Profile {
 	kind := []string{"error.metadata.error_type", "error.metadata.limit_source"}
 	p := compatible("openrouter", "openrouter.ai")
 	p.ReadOK = true
 	p.StatusPath = "error.code"
+	p.Usage.Written = []string{"prompt_tokens_details.cache_write_tokens"}
+	p.Presets = []Preset{{Plan: "free", Limits: freeModels(50)}, {Plan: "free-with-credits", Limits: freeModels(1000)}}
 	p.Rules = slices.Concat([]Rule{
 		{Fields: kind, Values: []string{"weight_exceeds_budget"}, Class: pause.ClientError},
 		{Fields: kind, Values: []string{"in_flight_budget_exhausted", "openrouter_in_flight_budget"}, Class: pause.RateLimited, Scope: pause.Key},
@@ -30,4 +37,10 @@ func OpenRouter() *Profile {
 		{Status: []int{403}, Fields: []string{"error.metadata.resets_at"}, Class: pause.QuotaExhausted, Scope: pause.Key},
 	}, p.Rules)
 	return p
+}
+
+// freeModels are the limits of OpenRouter's free models: of a minute, and of a day
+// in UTC.
+func freeModels(aDay int64) []throttle.Limit {
+	return append(perMinute(20), throttle.Limit{Unit: throttle.Requests, Amount: aDay, Window: 24 * time.Hour, Shape: throttle.Fixed})
 }

@@ -281,10 +281,10 @@ func (p *picker) next() (byte, error) {
 }
 
 // base64ish reports whether b may be base64, in either alphabet, or the "data:"
-// address before it.
+// address before it. Some encoders write its slashes with a backslash before them.
 func base64ish(b []byte) bool {
 	for _, c := range b {
-		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '+' || c > '9') && strings.IndexByte("=_:;\"", c) < 0 {
+		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '+' || c > '9') && strings.IndexByte("=_:;\\\"", c) < 0 {
 			return false
 		}
 	}

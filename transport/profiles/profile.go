@@ -49,7 +49,9 @@ type Profile struct {
 	Marks []string
 
 	// KeyPlaces are where the vendor looks for its key first, as
-	// fingerprint.Find takes them.
+	// fingerprint.Find takes them, or "body:" and the path of a field of the JSON
+	// document or form. A key in the body goes before all other places. The body is
+	// read for it only if one of them says so.
 	KeyPlaces []string
 
 	// ScopeHeaders are headers of the request that choose the budget, beside the
@@ -116,6 +118,9 @@ type Profile struct {
 
 	// LeftHeaders say what is left of the vendor's limits.
 	LeftHeaders []LeftHeaders
+
+	// Presets are limits that the vendor documents, see [Profile.Limits].
+	Presets []Preset
 
 	// The functions go before the data above. Each may be nil. They may be
 	// called by many goroutines at once and must neither change nor keep what

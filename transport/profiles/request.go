@@ -3,6 +3,7 @@ package profiles
 import (
 	"bytes"
 	"io"
+	"iter"
 	"mime"
 	"mime/multipart"
 	"net/http"
@@ -10,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/headway-go/headway/fingerprint"
 )
 
 // In says in which part of a request a [Place] is.
@@ -39,7 +42,11 @@ type Place struct {
 type Request struct {
 	Model string           // "" if the request names none
 	Cost  map[string]int64 // from CostFunc, Message or the request's Shape; nil without them
-	Guess map[string]int64 // input and output tokens; see [Profile.Shapes]
+	Guess map[string]int64 // input and output tokens, and 0 in units of the vendor's other APIs; see [Profile.Shapes]
+
+	// Credential is the key that stands in the body, zero if KeyPlaces name no
+	// place there, or it has none. It prints as "[redacted]".
+	Credential fingerprint.Credential
 
 	// Text is the length in bytes of what the vendor counts as text: the body, but
 	// of a multipart form only the fields that are no files, and nothing of an
@@ -87,6 +94,11 @@ func (p *Profile) Read(r *http.Request, body io.Reader) Request {
 	if got.Model == "" {
 		got.Model = p.model(r.URL, fields.values)
 	}
+	for place := range p.bodyKeys() {
+		if got.Credential.IsZero() {
+			got.Credential = fingerprint.Key(fields.values[place])
+		}
+	}
 	if len(p.Message) > 0 && got.Cost == nil {
 		got.Cost = map[string]int64{SegmentsUnit: p.segments(fields.values, got.Text)}
 	}
@@ -102,6 +114,25 @@ func (p *Profile) Read(r *http.Request, body io.Reader) Request {
 	}
 	p.estimate(r, &got, fields.values)
 	return got
+}
+
+// KeyInBody reports whether the vendor's key may stand in the body.
+func (p *Profile) KeyInBody() bool {
+	for range p.bodyKeys() {
+		return true
+	}
+	return false
+}
+
+// bodyKeys yields the paths of the fields that may hold the key.
+func (p *Profile) bodyKeys() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, place := range p.KeyPlaces {
+			if path, ok := strings.CutPrefix(place, "body:"); ok && !yield(path) {
+				return
+			}
+		}
+	}
 }
 
 // SegmentsUnit is the unit of [Profile.Message].
@@ -176,6 +207,7 @@ func (p *Profile) fields(contentType string, body io.Reader) formFields {
 	for _, s := range p.Shapes {
 		want = append(want, s.Characters...)
 	}
+	want = slices.AppendSeq(want, p.bodyKeys())
 	for _, place := range p.Model {
 		if place.In == Body {
 			want = append(want, place.Name)

@@ -3,6 +3,7 @@ package profiles
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"io"
 	"mime"
 	"slices"
@@ -15,8 +16,8 @@ const maxScan = 1 << 20
 // Scanner watches an answer's body go by for what the vendor counted and for
 // errors inside of a stream. It keeps at most 1 MiB: a longer JSON answer is
 // searched in its tail only, and a longer event ends the search. A JSON answer
-// that is an array is a stream too, and its elements are the events. It never
-// fails.
+// that is an array is a stream too, and its elements are the events; so is AWS's
+// binary event stream. It never fails.
 //
 // A Scanner is for one goroutine at a time.
 type Scanner struct {
@@ -49,6 +50,8 @@ func (p *Profile) Scan(a Answer) *Scanner {
 	switch {
 	case kind == "text/event-stream" && !s.gzip:
 		s.stream = &events{found: s.event}
+	case kind == "application/vnd.amazon.eventstream" && !s.gzip:
+		s.stream = &binaryEvents{found: s.event, failed: s.exception}
 	case kind == "application/json" || strings.HasSuffix(kind, "+json") || p.UsageFunc != nil && kind != "text/event-stream":
 	default:
 		return nil
@@ -164,6 +167,16 @@ func (s *Scanner) event(data []byte) {
 	if failed && s.trouble == nil {
 		s.trouble = bytes.Clone(data)
 	}
+}
+
+// exception takes an exception of AWS's binary stream. Its kind goes where AWS's
+// JSON errors have theirs.
+func (s *Scanner) exception(kind, data []byte) {
+	if s.trouble != nil {
+		return
+	}
+	name, _ := json.Marshal(map[string]string{"__type": string(kind)})
+	s.trouble = slices.Concat([]byte("["), name, []byte(","), data, []byte("]"))
 }
 
 // positive returns the units that a function of the caller's counted, without

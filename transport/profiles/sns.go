@@ -16,7 +16,8 @@ var onResource = regexp.MustCompile(`(?i)\bnot authorized to perform\b.*\bon res
 // transport's KeyID to the account.
 //
 // The sources of its rules: botocore, data/sns/2010-03-31/service-2.json (codes)
-// and https://docs.aws.amazon.com/sns/latest/api/CommonErrors.html.
+// and https://docs.aws.amazon.com/sns/latest/api/CommonErrors.html. Preset, of text
+// messages of one type: https://docs.aws.amazon.com/general/latest/gr/sns.html.
 func SNS() *Profile {
 	code := []string{"Error.Code", "X-Amzn-Errortype", "__type"}
 	return &Profile{
@@ -33,5 +34,6 @@ func SNS() *Profile {
 			{Status: []int{403}, Text: onResource, Class: pause.ClientError},
 			{Status: []int{429}, Class: pause.RateLimited, Scope: pause.Key},
 		},
+		Presets: []Preset{{Plan: "sms", Limits: perSecond(20)}},
 	}
 }

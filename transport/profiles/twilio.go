@@ -15,7 +15,9 @@ import "github.com/headway-go/headway/pause"
 // The sources of its rules: https://www.twilio.com/docs/api/errors and its pages
 // 20429, 20003, 20005, 21611, 60202, 60203, 60212. Usage:
 // https://www.twilio.com/docs/messaging/api/message-resource: num_segments is a
-// string, and "0" until a messaging service has chosen its sender.
+// string, and "0" until a messaging service has chosen its sender. Presets, each of
+// one sender, above which Twilio queues messages up to ten hours and then fails
+// them: https://www.twilio.com/docs/api/errors/30001.
 func Twilio() *Profile {
 	code := []string{"code"}
 	return &Profile{
@@ -35,5 +37,9 @@ func Twilio() *Profile {
 			{Status: []int{429}, Class: pause.RateLimited, Scope: pause.Key},
 		},
 		Usage: UsageFields{Units: map[string]string{"segments": "num_segments"}},
+		Presets: []Preset{
+			{Plan: "us-long-code", Model: "*", Limits: paced(SegmentsUnit, 1)},
+			{Plan: "us-short-code", Model: "*", Limits: paced(SegmentsUnit, 100)},
+		},
 	}
 }

@@ -1,6 +1,7 @@
 package profiles_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -84,6 +85,31 @@ func TestVendorKeys(t *testing.T) {
 				t.Error("Find() did not find K")
 			}
 		})
+	}
+}
+
+// A key in the body is found, and prints as nothing of itself.
+func TestKeyInBody(t *testing.T) {
+	p := profiles.Vonage()
+	for _, tc := range []struct {
+		kind, body string
+		want       fingerprint.Credential
+	}{
+		{"application/x-www-form-urlencoded", "api_key=K1&api_secret=S", fingerprint.Key("K1")},
+		{"application/json", `{"api_secret":"S","api_key":"K1"}`, fingerprint.Key("K1")},
+		{"application/json", `{"text":"a"}`, fingerprint.Credential{}},
+		{"application/json", `{"api_key":`, fingerprint.Credential{}},
+	} {
+		got := read(t, p, "https://rest.nexmo.com/sms/json", tc.kind, tc.body)
+		if got.Credential != tc.want {
+			t.Errorf("Read(%s) found another key, or none", tc.body)
+		}
+		if text := fmt.Sprintf("%+v %#v", got, got); strings.Contains(text, "K1") {
+			t.Errorf("Read() prints the key: %s", text)
+		}
+	}
+	if !p.KeyInBody() || profiles.OpenAI().KeyInBody() {
+		t.Error("KeyInBody() = false for Vonage, or true for OpenAI")
 	}
 }
 

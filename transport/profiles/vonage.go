@@ -15,19 +15,21 @@ var lowBalance = regexp.MustCompile(`(?i)\b(low balance|out of credit|quota exce
 // several the one that concerns most calls counts. Its limits are the account's,
 // so calls name no model. A message costs "segments", see [Profile.Message].
 //
-// The key is looked for in the URL's query, as api_key, and in Authorization.
-// Where it stands in the body, and where a JWT that rotates stands for it, set the
-// transport's KeyID to the account.
+// The key is looked for in the body and in the URL's query, as api_key, and in
+// Authorization. Where a JWT that rotates stands for it, set the transport's KeyID
+// to the account.
 //
 // The sources of its rules:
 // https://developer.vonage.com/messaging/sms/guides/troubleshooting-sms and
-// https://developer.vonage.com/api-errors (newer APIs: no credit is a 403).
+// https://developer.vonage.com/api-errors (newer APIs: no credit is a 403). Preset,
+// in requests and not in parts:
+// https://api.support.vonage.com/hc/en-us/articles/203993598.
 func Vonage() *Profile {
 	status := []string{"messages.status"}
 	return &Profile{
 		Name:      "vonage",
 		Hosts:     []string{"*.nexmo.com", "*.vonage.com"},
-		KeyPlaces: []string{"?api_key"},
+		KeyPlaces: []string{"body:api_key", "?api_key"},
 		Message:   []string{"text"},
 		Texts:     []string{"title", "detail"},
 		ReadOK:    true,
@@ -43,6 +45,7 @@ func Vonage() *Profile {
 			{Status: []int{429}, Class: pause.RateLimited, Scope: pause.Key},
 		},
 		UsageFunc: vonageSent,
+		Presets:   []Preset{{Plan: "default", Limits: perSecond(30)}},
 	}
 }
 

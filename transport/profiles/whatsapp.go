@@ -12,7 +12,8 @@ import "github.com/headway-go/headway/pause"
 // The sources of its rules:
 // https://developers.facebook.com/documentation/business-messaging/whatsapp/support/error-codes/
 // and https://docs.ycloud.com/reference-link/whatsapp-errors (131056 is about one
-// sender and one recipient).
+// sender and one recipient). Presets, of one number, which counts what comes in as
+// well: https://developers.facebook.com/documentation/business-messaging/whatsapp/throughput.
 func WhatsApp() *Profile {
 	code := []string{"error.code"}
 	return &Profile{
@@ -33,6 +34,11 @@ func WhatsApp() *Profile {
 			{Fields: code, Values: []string{"1", "131000"}, Class: pause.ServerError},
 			{Status: []int{429}, Class: pause.RateLimited, Scope: pause.Key},
 		},
+		Presets: []Preset{
+			{Plan: "default", Limits: perSecond(80)},
+			{Plan: "business-app", Limits: perSecond(20)},
+			{Plan: "upgraded", Limits: perSecond(1000)},
+		},
 	}
 }
 
@@ -42,6 +48,9 @@ func WhatsApp() *Profile {
 func WhatsAppNumbers() *Profile {
 	p := WhatsApp()
 	p.Model = []Place{{Before, "messages"}}
+	for i := range p.Presets {
+		p.Presets[i].Model = "*"
+	}
 	own := Rule{Fields: []string{"error.code"}, Values: []string{"130429"}, Class: pause.RateLimited, Scope: pause.Model}
 	p.Rules = append([]Rule{own}, p.Rules...)
 	return p

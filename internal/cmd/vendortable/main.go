@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/headway-go/headway/pause"
 	"github.com/headway-go/headway/transport/profiles"
@@ -56,6 +57,38 @@ limit, 503 and 529 are overload. The wait is read alike for all, see ` + "`pause
 		}
 		fmt.Fprintf(&b, " %s |\n", or(strings.Join(free, ", "), "-"))
 	}
+	b.WriteString(`
+A call is estimated by the text of its request, and by the most output that it allows, of whose paths the
+largest counts, times the answers asked for. What a cap makes of a limit of tokens: "ignored" counts what was
+generated, "held" the whole cap until the call is over, "charged" the whole cap for good. What is left is read
+from every answer, and tightens the limit of the same unit and window. Plans are those of ` + "`Profile.Limits`" + `.
+
+| vendor | most output | answers asked for | caps are | units | what is left | plans |
+|---|---|---|---|---|---|---|
+`)
+	for _, p := range all {
+		caps := [...]string{"ignored", "held until the end", "charged"}[p.Caps]
+		if len(p.OutputCaps) == 0 {
+			caps = "-"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", p.Name, or(code(p.OutputCaps), "-"), or(code(p.Copies), "-"),
+			caps, units(p), or(left(p), "-"), or(plans(p), "-"))
+	}
+	b.WriteString("\nThe APIs that are estimated otherwise, by the end of their path.\n\n| API | output without a cap | input | units | vendors |\n|---|---|---|---|---|\n")
+	var rows []string
+	vendors := map[string][]string{} // by row: many speak OpenAI's dialect
+	for _, p := range all {
+		for _, s := range p.Shapes {
+			row := fmt.Sprintf("| %s | %d | %s | %s |", ends(s), s.Output, input(s), or(shapeUnits(s), "-"))
+			if vendors[row] == nil {
+				rows = append(rows, row)
+			}
+			vendors[row] = append(vendors[row], p.Name)
+		}
+	}
+	for _, row := range rows {
+		fmt.Fprintln(&b, row, strings.Join(vendors[row], ", "), "|")
+	}
 	return b.Bytes()
 }
 
@@ -93,6 +126,9 @@ func usage(p *profiles.Profile) string {
 	if len(p.Usage.Input)+len(p.Usage.Output) > 0 {
 		out = append([]string{"tokens"}, out...)
 	}
+	if p.UsageFunc != nil && p.Message != nil {
+		out = append(out, profiles.SegmentsUnit)
+	}
 	return or(strings.Join(out, ", "), "none: the estimate stays")
 }
 
@@ -118,4 +154,82 @@ func rules(p *profiles.Profile, c pause.Class) string {
 	}
 	slices.Sort(out)
 	return strings.Join(slices.Compact(out), ", ")
+}
+
+// units says what a call costs beside one request.
+func units(p *profiles.Profile) string {
+	out := slices.Sorted(maps.Keys(p.Usage.Units))
+	if p.Message != nil {
+		out = append(out, profiles.SegmentsUnit)
+	} else if len(p.Usage.Input) > 0 {
+		out = append(out, "tokens")
+		if p.Usage.CachedFree {
+			out[len(out)-1] += " (none for what was read from a cache)"
+		}
+	}
+	for _, s := range p.Shapes {
+		if u := shapeUnits(s); u != "" {
+			out = append(out, u)
+		}
+	}
+	slices.Sort(out)
+	return or(strings.Join(slices.Compact(out), ", "), "-")
+}
+
+func shapeUnits(s profiles.Shape) string {
+	var out []string
+	if s.Characters != nil {
+		out = append(out, profiles.CharactersUnit)
+	}
+	if s.Images {
+		out = append(out, profiles.ImagesUnit)
+	}
+	return strings.Join(out, ", ")
+}
+
+// left lists the limits whose rest the vendor tells, and the headers it stands in.
+func left(p *profiles.Profile) string {
+	windows := map[time.Duration]string{time.Second: "second", time.Minute: "minute", 24 * time.Hour: "day"}
+	var out []string
+	for _, l := range p.LeftHeaders {
+		of := or(windows[l.Window], l.Window.String())
+		if l.Scope == pause.Key {
+			of += " of the key"
+		}
+		out = append(out, fmt.Sprintf("%s a %s: `%s`", l.Unit, of, l.Remaining))
+	}
+	return strings.Join(out, ", ")
+}
+
+// plans lists the presets.
+func plans(p *profiles.Profile) string {
+	var out []string
+	for _, set := range p.Presets {
+		limits := make([]string, len(set.Limits))
+		for i, l := range set.Limits {
+			limits[i] = l.String()
+		}
+		of := ""
+		if set.Model != "" && set.Model != "*" {
+			of = " of `" + set.Model + "`"
+		}
+		out = append(out, fmt.Sprintf("`%s`%s: %s", set.Plan, of, strings.Join(limits, " and ")))
+	}
+	return strings.Join(out, "; ")
+}
+
+// ends lists the ends of an API's paths.
+func ends(s profiles.Shape) string {
+	if slices.Equal(s.Ends, []string{""}) {
+		return "all others"
+	}
+	return code(s.Ends)
+}
+
+// input says what of a request counts as input.
+func input(s profiles.Shape) string {
+	if s.BytesPerToken > 0 {
+		return fmt.Sprintf("a token for %d bytes, files included", s.BytesPerToken)
+	}
+	return "its text"
 }
