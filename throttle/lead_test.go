@@ -86,6 +86,29 @@ func TestAdjustNeverBelowZero(t *testing.T) {
 	}
 }
 
+// Promise 11: a call in line whose process has died holds up nobody for long.
+func TestGoneWaiterIsDropped(t *testing.T) {
+	bothStores(t, func(t *testing.T, do func(int64, lua.Op) lua.Answer, names lua.Names) {
+		take := func(now, cost, patience int64) lua.Answer {
+			r := lua.Row{Tape: names.Tape(names.Model("m"), Tokens, second, false, ""), Tag: 1, Window: second, Amount: 100, Ceiling: 100, Cost: cost}
+			return do(now, lua.Op{Kind: lua.Take, Share: 1, Patience: patience, Rows: []lua.Row{r}})
+		}
+		now := 1764400000 * second
+		if a := take(now, 50, 0); a.Status != lua.Go {
+			t.Fatalf("the first call: %+v", a)
+		}
+		if a := take(now+1, 80, 10*second); a.Status != lua.InLine {
+			t.Fatalf("the call that waits: %+v", a)
+		}
+		if a := take(now+2*second, 60, 0); a.Status != lua.Refused {
+			t.Errorf("a second after the time of the call that waits: %+v, want no room: it may still ask", a)
+		}
+		if a := take(now+4*second, 60, 0); a.Status != lua.Go {
+			t.Errorf("three seconds after it: %+v, want room: it is gone", a)
+		}
+	})
+}
+
 // A call in line asks a little before its time only where it can be granted early.
 func TestNap(t *testing.T) {
 	sliding, fixed := lua.Row{}, lua.Row{Burst: -1}

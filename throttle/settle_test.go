@@ -223,3 +223,22 @@ func TestS18SettleAfterCancel(t *testing.T) {
 		}
 	})
 }
+
+// So does reporting: the pause is there for the whole fleet.
+func TestReportAfterCancel(t *testing.T) {
+	t.Parallel()
+	onBoth(t, models(Per(Requests, 10, time.Hour)), func(t *testing.T, p *pair) {
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := p.a.Reserve(ctx, call())
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if err := r.Report(ctx, later(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if e := refuse(t, p.b, call()); e.Reason != ModelPaused {
+			t.Errorf("refusal = %+v, want a paused model", e)
+		}
+	})
+}

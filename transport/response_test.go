@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -53,6 +54,40 @@ func TestVerdictComesFirst(t *testing.T) {
 	want := pause.Verdict{Class: pause.RateLimited, Scope: pause.Model, Hint: pause.Hint{Wait: 7 * time.Second, Named: true}}
 	if h := b.last(t); len(h.reports) != 1 || h.reports[0] != want || h.cancels != 0 || len(h.settled) != 0 {
 		t.Errorf("noted %+v, want one report of %+v", h, want)
+	}
+}
+
+// slowReport is a hold whose report is not done before the answer is with the
+// caller, or a while has gone by.
+type slowReport struct {
+	*hold
+	answered chan struct{} // closed when the caller has the answer
+	early    chan bool     // whether that came before the report was done
+}
+
+func (s slowReport) Report(context.Context, pause.Verdict) error {
+	select {
+	case <-s.answered:
+		s.early <- true
+	case <-time.After(200 * time.Millisecond):
+		s.early <- false
+	}
+	return nil
+}
+
+// S09: the caller gets the answer when its verdict is told, not while it is being told.
+func TestVerdictIsAwaited(t *testing.T) {
+	url := vendor(t, says(429, "application/json", `{}`))
+	answered, early := make(chan struct{}), make(chan bool, 1)
+	c := (&book{}).client(t, func(tr *Transport) {
+		tr.reserve = func(context.Context, throttle.Call) (reservation, error) {
+			return slowReport{&hold{book: &book{}}, answered, early}, nil
+		}
+	})
+	do(t, c, post(t, url, "{}"))
+	close(answered)
+	if <-early {
+		t.Error("the caller had the answer before its verdict was told")
 	}
 }
 
