@@ -14,7 +14,7 @@ FUZZFLAGS ?= -fuzzminimizetime=1000x
 fuzzed     = $(sort $(dir $(shell grep -rl --include='*_test.go' '^func Fuzz' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all nested sdks fuzz exact outage feedback chaos soak bench check deps needs node
+.PHONY: help demo test test-all nested sdks fuzz exact outage feedback chaos soak mutants bench check deps needs node
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -56,6 +56,9 @@ soak: needs ## let everything go wrong at once (FOR=10m SEED=1), see docs/soak.m
 
 chaos: needs ## break Redis in every known way under load: a table, judged by bounds (RUN=pattern picks rows)
 	@$(library) run ./internal/cmd/chaos $(if $(RUN),-run '$(RUN)')
+
+mutants: needs ## break the code in listed ways, one at a time: the tests go red for each (ONLY=pattern picks)
+	@$(library) run ./internal/cmd/mutants $(if $(ONLY),-only '$(ONLY)')
 
 bench: needs ## measure what a decision costs beside its peers
 	@cd bench && go run .

@@ -79,10 +79,10 @@ func (r *Reservation) Settle(ctx context.Context, actual Cost) error {
 	}
 	op := r.op(lua.Adjust)
 	op.At, op.Rows = r.answer.At, r.plan.delta(r.actual(actual))
-	op.Guessed, op.Took = r.plan.learn(actual)
-	if len(op.Rows) == 0 && op.Guessed == (lua.Parts{}) {
-		return nil
+	if len(op.Rows) == 0 {
+		return nil // and nothing to learn: it took what was expected
 	}
+	op.Guessed, op.Took = r.plan.learn(actual)
 	answers, err := r.g.do(context.WithoutCancel(ctx), op)
 	if err == nil {
 		r.plan.heard(answers[0].Lately())
