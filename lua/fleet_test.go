@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 func names(t *testing.T) Names {
@@ -29,6 +31,11 @@ func TestFleet(t *testing.T) {
 		if got, err := Announce(ctx, c, n, tc.a); err != nil || got != tc.want {
 			t.Errorf("announcement %d = %d, %v, want %d", i, got, err, tc.want)
 		}
+	}
+	long := float64(time.Now().UnixMicro() - MemberLife - 1e6)
+	c.ZAdd(ctx, n.Fleet(), redis.Z{Score: long, Member: "dead"})
+	if got, err := Announce(ctx, c, n, Announcement{Name: "a", Report: "two"}); err != nil || got != 1 {
+		t.Errorf("announcement beside a dead process = %d, %v, want 1", got, err)
 	}
 	members, err := Members(ctx, c, n)
 	if err != nil || len(members) != 1 || members[0].Name != "a" || members[0].Report != "two" {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headway-go/headway/lua"
+	"github.com/headway-go/headway/pause"
 )
 
 // bothStores runs a test of the seam itself, with a clock of its own.
@@ -84,6 +85,56 @@ func TestAdjustNeverBelowZero(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Promise 6: a window that is over is left alone, and so is the one that follows.
+func TestAdjustOfAnEarlierWindow(t *testing.T) {
+	for name, burst := range map[string]int64{"sliding": 0, "fixed": -1, "bucket": 1000} {
+		t.Run(name, func(t *testing.T) {
+			bothStores(t, func(t *testing.T, do func(int64, lua.Op) lua.Answer, names lua.Names) {
+				r := lua.Row{Tape: names.Tape(names.Model("m"), Tokens, second, burst < 0, ""), Tag: 1, Window: second, Amount: 1000, Ceiling: 1000, Burst: burst, Cost: 100}
+				now := 1764400000 * second
+				for _, at := range []int64{now, now + second + second/2} {
+					if a := do(at, lua.Op{Kind: lua.Take, Share: 1, Rows: []lua.Row{r}}); a.Status != lua.Go {
+						t.Fatalf("at %d: %+v", at, a)
+					}
+				}
+				r.Cost = -70
+				now += second + second/2 + 10
+				if a := do(now, lua.Op{Kind: lua.Adjust, At: 1764400000 * second, Rows: []lua.Row{r}}); a.Status == lua.Go {
+					t.Errorf("the earlier call was adjusted: %+v", a)
+				}
+				if a := do(now, lua.Op{Kind: lua.Look, On: names.Model("m"), Rows: []lua.Row{r}}); a.At != 100 {
+					t.Errorf("used = %d, want the later call's 100", a.At)
+				}
+			})
+		})
+	}
+}
+
+// Promise 15: an operator's pause does not excuse a refused key from its probe.
+func TestOperatorKeepsTheProbe(t *testing.T) {
+	bothStores(t, func(t *testing.T, do func(int64, lua.Op) lua.Answer, names lua.Names) {
+		r := lua.Row{Tape: names.Tape(names.Model("m"), Tokens, second, false, ""), Tag: 1, Window: second, Amount: 100, Ceiling: 100, Cost: 1}
+		take := lua.Op{Kind: lua.Take, Share: 1, Rows: []lua.Row{r}}
+		now := 1764400000 * second
+		first := do(now, take)
+		refused := lua.Op{Kind: lua.Hold, On: names.Key(), Gen: first.KeyGen, Length: second, First: true, Rule: int64(pause.Refusal)}
+		if a := do(now+1, refused); a.Status != lua.Go {
+			t.Fatalf("the refusal: %+v", a)
+		}
+		now += 2 * second // the pause is over, and nobody has called
+		if a := do(now, lua.Op{Kind: lua.Hold, On: names.Key(), Length: second, Rule: int64(pause.Operator), Why: byOperator}); a.Status != lua.Go {
+			t.Fatalf("the operator: %+v", a)
+		}
+		now += 2 * second
+		if a := do(now, take); a.Status != lua.Go || a.By != lua.ProbeKey {
+			t.Errorf("the first call after it: %+v, want the probe", a)
+		}
+		if a := do(now+1, take); a.Status == lua.Go {
+			t.Errorf("the second call: %+v, want none beside the probe", a)
+		}
+	})
 }
 
 // Promise 11: a call in line whose process has died holds up nobody for long.

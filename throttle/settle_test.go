@@ -88,6 +88,14 @@ func TestSettleOnce(t *testing.T) {
 		if got := used(t, p.b, "m")[Tokens]; got != 100 {
 			t.Errorf("used = %d, want 100", got)
 		}
+		r = reserve(t, p.a, c)
+		for range 8 { // upwards: nothing stops at zero
+			wg.Go(func() { _ = r.Settle(t.Context(), Cost{Tokens: 150}) })
+		}
+		wg.Wait()
+		if got := used(t, p.b, "m")[Tokens]; got != 250 {
+			t.Errorf("used = %d, want 100 and 150", got)
+		}
 	})
 }
 
