@@ -62,7 +62,7 @@ var budgets = []mutation{
 		"./throttle", []string{"TestGuessIsLowered"}},
 	{"makes a call wait that can never fit", 5, "throttle/plan.go",
 		`if r.Cost > r.Ceiling {`,
-		`if false {`,
+		`if r.Cost < 0 {`,
 		"./throttle", []string{"TestS16TooLargeIsItsOwnError"}},
 	{"gives a lane a unit above its share", 9, "lanes/lanes.go",
 		`math.Floor(`,
