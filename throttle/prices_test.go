@@ -110,6 +110,9 @@ func TestPricesAreReloaded(t *testing.T) {
 	if got := reserve(t, l, ask).Cost()[USD]; got != 60_000 {
 		t.Errorf("Cost() = %d with the new price, want 60000", got)
 	}
+	if _, err := NewPrices(USD, nil); err == nil {
+		t.Error("NewPrices(nil) = nil, want an error")
+	}
 	if _, err := NewPrices("", PriceTable{}); err == nil || !strings.Contains(err.Error(), "unit") {
 		t.Errorf("NewPrices(\"\") = %v, want an error that names the unit", err)
 	}
