@@ -101,9 +101,9 @@ var budgets = []mutation{
 		`return row.Cost < 0 }`,
 		`return false }`,
 		"./throttle", []string{"TestSettleAtLeast"}},
-	{"believes a vendor who has more left", 1, "throttle/feedback.go",
-		`said.Units < 0 || said.Reset > said.Window || row.Cost <= 0 ||`,
-		`said.Units < 0 || said.Reset > said.Window ||`,
+	{"takes more than the vendor said went to others", 2, "throttle/feedback.go",
+		`row.Cost = r.answer.Left[i].Units - said.Units`,
+		`row.Cost = r.answer.Left[i].Units - said.Units + 1`,
 		"./throttle", []string{"TestHeed"}},
 	{"says every event once a process", 15, "throttle/reservation.go",
 		`	if a.Status == lua.Refused {
