@@ -193,6 +193,40 @@ func TestOutageLocalParts(t *testing.T) {
 	}
 }
 
+// Promise 18: a process goes on from what it has spent already, and just after the
+// outage keeps to its part as well, though the store has more.
+func TestOutageBeginsAndEndsWithThePart(t *testing.T) {
+	f := newOutageFleet(t, 2, Config{Default: []Limit{Per(Requests, 20, time.Hour)}})
+	f.heard()
+	a := f.hosts[0]
+	take := func(model string, most int) (went int) {
+		for range most {
+			if _, err := a.Reserve(t.Context(), Call{Key: "k", Model: model, Cost: Cost{Requests: 1}}); err == nil {
+				went++
+			}
+		}
+		return went
+	}
+	if got := take("m", 8); got != 8 {
+		t.Fatalf("%d of 8 calls went before the loss", got)
+	}
+	f.lose()
+	if got := take("m", 10); got != 2 {
+		t.Errorf("%d calls went in the outage, want the rest of the part of 10, which is 2", got)
+	}
+	if err := f.redis.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	f.until(5*time.Second, "the store is back", func() bool { return a.outage.over.Load() })
+	if got := take("n", 20); got != 10 && a.outage.over.Load() {
+		t.Errorf("%d calls went in the handover, want the part of 10", got)
+	}
+	f.until(5*time.Second, "the handover is over", func() bool { return !a.outage.over.Load() && !a.outage.down.Load() })
+	if got := take("n", 20); got != 10 {
+		t.Errorf("%d calls went after the handover, want the other 10", got)
+	}
+}
+
 // Promise 18: background work is deferred, and it says that it is an outage.
 func TestOutageClosed(t *testing.T) {
 	f := newOutageFleet(t, 1, Config{Default: []Limit{Per(Requests, 10, time.Second)}})
