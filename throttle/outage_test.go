@@ -225,6 +225,13 @@ func TestOutageBeginsAndEndsWithThePart(t *testing.T) {
 	if got := take("n", 20); got != 10 {
 		t.Errorf("%d calls went after the handover, want the other 10", got)
 	}
+	s, err := f.hosts[1].Status(t.Context(), "k", "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Models[0].Limits[0].Used; got != 2 { // Redis came back empty
+		t.Errorf("the store has counted %d calls of the outage, want 2", got)
+	}
 }
 
 // Promise 18: background work is deferred, and it says that it is an outage.

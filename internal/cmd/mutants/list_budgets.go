@@ -112,12 +112,6 @@ var budgets = []mutation{
 	e :=`,
 		`	e :=`,
 		"./throttle", []string{"TestOneEventForTheFleet"}},
-	{"leaves calls asleep when a pause has ended early", 15, "throttle/room.go",
-		`		if changed {
-			r.wakeAll()`,
-		`		if false {
-			r.wakeAll()`,
-		"./throttle", []string{"TestResumeFreesWaitingCalls"}},
 	{"adds calls of other models to a paused one", 17, "throttle/plan.go",
 		`t.scope = t.names.Model(model)`,
 		`t.scope = t.names.Model("m")`,
@@ -172,12 +166,12 @@ var outages = []mutation{
 `,
 		`debts := map[string]*debt{}
 `,
-		"./throttle", []string{"TestOutageLateAnswerStands"}},
+		"./throttle", []string{"TestOutageBeginsAndEndsWithThePart"}},
 	{"tells twice what was spent without the store", 18, "throttle/alone.go",
 		`o.debts = map[string]*debt{}
 `,
 		``,
-		"./throttle", []string{"TestOutageLateAnswerStands"}},
+		"./throttle", []string{"TestOutageBeginsAndEndsWithThePart"}},
 	{"spends its part and the fleet's budget when the store is back", 18, "throttle/limiter.go",
 		`if l.outage.over.Load() {`,
 		`if false {`,

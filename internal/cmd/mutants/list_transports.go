@@ -36,7 +36,7 @@ var transports = []mutation{
 	{"leaves the body of an error open", 23, "transport/peek.go",
 		`func (p *peeked) Close() error { return p.body.Close() }`,
 		`func (p *peeked) Close() error { return nil }`,
-		"./transport", []string{"TestErrorOfPeekedBody"}},
+		"./transport", []string{"TestErrorBodyIsClosed"}},
 	{"eats the beginning of an error's body", 23, "transport/peek.go",
 		`	resp.Body = p
 `,
@@ -72,7 +72,7 @@ var transports = []mutation{
 		"./transport", []string{"TestCancelOnlyWhatNeverLeft"}},
 	{"does not report an error inside of a stream", 13, "transport/meter.go",
 		`go m.call.warn(a)`,
-		``,
+		`_ = a`,
 		"./transport", []string{"TestErrorInStream"}},
 	{"sends a refused call to a vendor's SDK as something to try again", 25, "transport/synthetic.go",
 		`header.Set(shouldRetry, "false")`,
@@ -129,10 +129,6 @@ var vendors = []mutation{
 		`d = p.Now`,
 		`d = 0`,
 		"./pause", []string{"TestEffect"}},
-	{"names a wait below zero", 13, "pause/hint.go",
-		`if wait > 0 {`,
-		`if wait != 0 {`,
-		"./pause", []string{"TestHintOfHeaders"}},
 	{"reads a vendor's date by the host's clock", 20, "pause/hint.go",
 		`		return date
 	}
@@ -154,7 +150,7 @@ var vendors = []mutation{
 	{"lets an old outcome move the state machine", 16, "pause/state.go",
 		`if s.Phase != Probing || gen != s.Gen {`,
 		`if s.Phase != Probing {`,
-		"./pause", []string{"TestGenerations"}},
+		"./pause", []string{"TestModel"}},
 	{"takes a spent quota for a rate limit", 17, "transport/profiles/openai.go",
 		`}, Class: pause.QuotaExhausted, Scope: pause.Key},`,
 		`}, Class: pause.RateLimited, Scope: pause.Model},`,
@@ -170,7 +166,7 @@ var vendors = []mutation{
 		"./transport/profiles", []string{"TestVendorCases"}},
 	{"pauses a model for a request that is too large", 17, "transport/profiles/rules.go",
 		`return ok1 && ok2 && requested > limit`,
-		`return false`,
+		`return ok1 && ok2 && requested < min(limit, 0)`,
 		"./transport/profiles", []string{"TestRefusals"}},
 	{"adds up the counts that a stream repeats", 6, "transport/profiles/usage.go",
 		`t.counts[field] = n`,
@@ -187,5 +183,5 @@ var vendors = []mutation{
 	{"counts what was read from a cache against Anthropic's limits", 6, "transport/profiles/anthropic.go",
 		`CachedFree: true,`,
 		`CachedFree: false,`,
-		"./transport/profiles", []string{"TestUsage"}},
+		"./transport/profiles", []string{"TestUsageOfCaches"}},
 }
