@@ -26,7 +26,8 @@ func (c *call) send() (*http.Response, error) {
 	if resp != nil && resp.Body != nil {
 		resp.Body.Close() // a base that breaks the contract must not leak
 	}
-	if w.neverLeft() {
+	_, traces := c.transport.base().(*http.Transport)
+	if w.neverLeft(traces && c.ctx.Err() != nil) {
 		c.cancel()
 	} else {
 		c.report(pause.Verdict{Class: pause.ServerError})
@@ -45,5 +46,6 @@ func (w *wire) trace() *httptrace.ClientTrace {
 }
 
 // neverLeft reports whether not one byte can have been sent: a connection was
-// asked for and never came. A base that does not trace proves nothing.
-func (w *wire) neverLeft() bool { return w.asked.Load() && !w.got.Load() }
+// asked for and never came; or it was never asked for, as by an [http.Transport]
+// whose call had ended (early). A base that does not trace proves nothing.
+func (w *wire) neverLeft(early bool) bool { return (w.asked.Load() || early) && !w.got.Load() }
