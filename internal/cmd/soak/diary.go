@@ -93,13 +93,15 @@ func (d *diary) add(host int, name string, n note) {
 	}
 }
 
-// died closes the outages of a process that cannot tell their end.
+// died closes the outages of a process that cannot tell their end, nor the
+// store what it spent in them: the others may spend that much again.
 func (d *diary) died(host int, at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, name := range slices.Collect(maps.Keys(d.lost)) {
 		if hostOf(name) == host {
-			d.known = append(d.known, cut{span{d.lost[name], at}, host})
+			outage := cut{span{d.lost[name], at}, host}
+			d.known, d.cuts = append(d.known, outage), append(d.cuts, outage)
 			delete(d.lost, name)
 		}
 	}
