@@ -31,7 +31,7 @@ type judge struct {
 	notes    []told
 	admitted map[string]told
 	losses   []span
-	alone    []cut    // processes that the store was away for, but not for all
+	alone    []cut    // processes that the store was away for, but not for all; or that did not tell in time what they spent alone
 	unaware  []span   // returns of the store that some process took for a store that was never away
 	strays   int      // arrivals without an admission
 	twice    int      // arrivals of an admission that was used up
@@ -61,6 +61,11 @@ func newJudge(s *stage, out io.Writer) *judge {
 		}
 	}
 	for _, l := range j.losses {
+		for _, f := range s.diary.frozen { // what it spent alone it tells when the others have gone on
+			if f.touches(l.from, l.to.Add(handover)) {
+				j.alone = append(j.alone, cut{span{l.from, f.to.Add(handover)}, f.host})
+			}
+		}
 		var aware [processes]bool
 		for _, k := range s.diary.known {
 			aware[k.host] = aware[k.host] || k.touches(l.from, l.to.Add(notice))
