@@ -62,12 +62,13 @@ type Row struct {
 	Amount  int64
 	Burst   int64 // -1 Fixed, 0 Sliding, else Bucket
 	Cost    int64 // Adjust: the signed change
+	Margin  int64 // what of Window is not the vendor's; Fixed: kept free at both ends
 	Zone    Zone  // Fixed only
 }
 
 // Zone is the clock that a fixed window follows: its offset from UTC, the
-// moment that changes, the offset from then on; and the margin at both ends.
-type Zone struct{ Offset, Change, Next, Margin int64 }
+// moment that changes, the offset from then on.
+type Zone struct{ Offset, Change, Next int64 }
 
 // Status is how an operation ended.
 type Status int

@@ -123,9 +123,9 @@ func (e *encoder) op(o *Op) {
 	for i := range o.Rows {
 		r := &o.Rows[i]
 		e.buf = appendFloats(e.buf, e.key(r.Tape), float64(r.Tag), float64(r.Window), float64(r.Ceiling),
-			float64(r.Amount), float64(r.Burst), float64(r.Cost))
+			float64(r.Amount), float64(r.Burst), float64(r.Cost), float64(r.Margin))
 		if r.Burst < 0 {
-			e.buf = appendFloats(e.buf, float64(r.Zone.Offset), float64(r.Zone.Change), float64(r.Zone.Next), float64(r.Zone.Margin))
+			e.buf = appendFloats(e.buf, float64(r.Zone.Offset), float64(r.Zone.Change), float64(r.Zone.Next))
 		}
 	}
 }

@@ -10,8 +10,8 @@
 -- KEYS    scopes, lines and tapes, named by the operations by their index; all carry the same hash tag.
 -- ARGV[1] '<dddd' now (0: the server's clock), lead: how early a call may be granted, lease of a probe, number of operations.
 -- ARGV[2] the operations: '<ddddd' kind, key's scope, model's scope, line, number of limits; '<dddddddd' operands a to h (below);
---         then a limit each '<ddddddd' tape, tag, window, ceiling, amount, burst (-1 Fixed, 0 Sliding), cost;
---         and behind a Fixed one '<dddd' offset of its time zone, when that changes, offset from then on, margin.
+--         then a limit each '<dddddddd' tape, tag, window, ceiling, amount, burst (-1 Fixed, 0 Sliding), cost, margin (of
+--         the window, not the vendor's); and behind a Fixed one '<ddd' offset of its time zone, when that changes, offset from then on.
 --           1 take    a share, b longest wait, d model, 5 hold      a scope, b length, c longest rung (0: no ladder), d calm,
 --                     e how many limits are the key's               e one call first, f generation, g rule, h why
 --           3 leave   c id                             6 answered  a scope, f generation: its probe got through
@@ -22,7 +22,7 @@
 --                                                                  of it was charged, d used before it; a limit, its cost went to others
 -- Reply   '<dddddd' an operation: status, wait, at, key's generation, model's generation, by.
 --           take, ask: 1 go after wait (0 or up to lead), charged at at, by = whose probe it is (1 key, 2 model, 3 both);
---                        and '<dd' a limit: units that this fleet left, units that went to others
+--                        and '<dd' a limit: units that this fleet left of the vendor's window, units that went to others
 --                      2 wait in line and ask again with id at; 0 refused, room after wait; by = the limit that decides, -1 model, -2 key
 --           adjust: wait, at = what input and output take of their guesses lately, in millionths, 0 unknown
 --           hold: 1 began, 2 grew, 0 nothing; answered, freed, resume: 1 done, 0 nothing; wait = what is left of the hold
@@ -212,6 +212,16 @@ local function boundary(r, at)
   return b
 end
 local function used(t, r, x) return (r.burst >= 0 or t.T >= number(r, x)) and t.sum or 0 end
+local function counted(t, r, x) -- used in the vendor's window, which is shorter by the margin
+  local n, edge = used(t, r, x), x - r.W + r.margin
+  if r.burst >= 0 and t.T <= edge then return 0 end
+  for pos = t.pos, r.burst >= 0 and #t.v or 0, 16 do
+    local at, units = U('<dd', t.v, pos)
+    if at > edge then break end
+    n = n - units
+  end
+  return n
+end
 local function others(t, x) return x < t.gone and t.others or x < t.last and t.next or 0 end
 local function fixed(t, r, x, front)
   local need = used(t, r, x) + (r.cost - r.ceiling) + front
@@ -351,7 +361,7 @@ local function heed(t, r, at, reset, mine)
   local till = r.burst < 0 and boundary(r, at) or at + r.W
   if reset > 0 then till = min(till, now + reset) end
   if till <= now or (r.burst >= 0 and t.T <= now - r.W) then return 0 end
-  local o, since = others(t, now), max(0, used(t, r, now) - mine)
+  local o, since = others(t, now), max(0, counted(t, r, now) - mine)
   local n = min(r.amount, r.cost + ceil(since * min(1, r.cost / max(1, mine))))
   if n >= o and till >= t.gone then
     t.others, t.gone = n, till
@@ -387,7 +397,7 @@ local function decide(K, M, q, rows, share, patience, id, model, ofKey)
       local r = rows[j]
       local t = tape(r)
       charge(t, r, x, r.burst > 0 or x < ramp(j))
-      left = left .. P('<dd', r.amount - used(t, r, x), others(t, x))
+      left = left .. P('<dd', r.amount - counted(t, r, x), others(t, x))
     end
     if M.phase > 0 then probe = 2; turn(M, 2, x + lease) end
     if K.phase > 0 then probe = probe + 1; turn(K, 2, x + lease) end
@@ -409,8 +419,8 @@ for op = 1, count do
   local rows = {}
   for j = 1, n do
     local r = {}
-    r.i, r.tag, r.W, r.ceiling, r.amount, r.burst, r.cost, pos = U('<ddddddd', ARGV[2], pos)
-    if r.burst < 0 then r.off, r.change, r.off2, r.margin, pos = U('<dddd', ARGV[2], pos) end
+    r.i, r.tag, r.W, r.ceiling, r.amount, r.burst, r.cost, r.margin, pos = U('<dddddddd', ARGV[2], pos)
+    if r.burst < 0 then r.off, r.change, r.off2, pos = U('<ddd', ARGV[2], pos) end
     rows[j] = r
   end
   local K, M, status, wait, at, by, left = scope(k), scope(m), 0, 0, 0, 0, nil

@@ -31,8 +31,8 @@ type Left struct {
 // as LimitStatus.Others.
 //
 // It does not block. It asks the store only for news: when more went to others
-// than the call was told, and a few times in a window while anything does. It has
-// no effect during an outage of the store.
+// than the call was told, a few times in a window while anything does, and for
+// every call when little is left. It has no effect during an outage of the store.
 func (r *Reservation) Heed(left ...Left) {
 	if r.g.isAlone() || len(r.answer.Left) != len(r.plan.limits) {
 		return // decided without the store
@@ -44,8 +44,10 @@ func (r *Reservation) Heed(left ...Left) {
 			same := limit.Unit == said.Unit && limit.Window == said.Window && limit.Lane == "" &&
 				(said.Scope == pause.Key) == (i < r.plan.op.KeyRows)
 			row.Cost = r.answer.Left[i].Units - said.Units
-			if !same || said.Units < 0 || said.Reset > said.Window || row.Cost <= 0 ||
-				row.Cost <= r.answer.Left[i].Others && !r.plan.due(row) {
+			if !same || said.Units < 0 || said.Reset > said.Window || row.Cost <= 0 {
+				continue
+			}
+			if row.Cost <= r.answer.Left[i].Others && said.Units >= row.Amount/often && !r.plan.due(row) {
 				continue
 			}
 			op := r.op(lua.Heed)
@@ -62,9 +64,12 @@ func (r *Reservation) Heed(left ...Left) {
 	r.g.post(ops)
 }
 
+// often is how many times in a window, and below which part of a limit always,
+// the store is told what went to others even if it knows as much.
+const often = 8
+
 // due reports whether it is time to say again what went to others, and notes it.
 func (t *target) due(r lua.Row) bool {
-	const often = 8 // in a window
 	last, said := t.heeded.Load(r.Tape)
 	if said && time.Since(last.(time.Time)) < time.Duration(r.Window)*time.Microsecond/often {
 		return false

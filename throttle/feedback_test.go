@@ -105,6 +105,47 @@ func TestHeedKeepsOut(t *testing.T) {
 	})
 }
 
+// What this fleet used is counted as the vendor does, without the margin: what
+// only we still count is missing from what the vendor says is left, too.
+func TestHeedCountsAsTheVendor(t *testing.T) {
+	t.Parallel()
+	for _, shape := range []Limit{{Shape: Sliding}, {Shape: Bucket, Burst: 10}} {
+		limit := shape
+		limit.Unit, limit.Amount, limit.Window, limit.Margin = Requests, 10, time.Second, time.Second
+		onBoth(t, models(limit), func(t *testing.T, p *pair) {
+			for range 5 {
+				reserve(t, p.a, call())
+			}
+			time.Sleep(1100 * time.Millisecond)
+			r := reserve(t, p.a, call())
+			got := heed(t, p, r, Left{Unit: Requests, Window: time.Second, Scope: pause.Model, Units: 6})[0]
+			if got.Used != 6 || got.Others != 4 {
+				t.Errorf("%v: used %d, others %d; want 6 of ours, of which the vendor counts one, and 3 with one under way", limit.Shape, got.Used, got.Others)
+			}
+		})
+	}
+}
+
+// When little is left every answer is told, known or not: others are taken to
+// have done since then what the fleet did.
+func TestHeedWhenLittleIsLeft(t *testing.T) {
+	t.Parallel()
+	onBoth(t, models(PerMinute(Requests, 100)), func(t *testing.T, p *pair) {
+		said := Left{Unit: Requests, Window: time.Minute, Scope: pause.Model, Units: 10}
+		if got := heed(t, p, reserve(t, p.a, call()), said)[0].Others; got != 90 {
+			t.Fatalf("others %d, want 89 and one under way", got)
+		}
+		said.Units = 9
+		heed(t, p, reserve(t, p.a, call()), said) // as much: one of the few such that are told anyway
+		r := reserve(t, p.a, call())
+		reserve(t, p.a, call())
+		said.Units = 8
+		if got := heed(t, p, r, said)[0].Others; got != 91 {
+			t.Errorf("others %d, want 89 and as many as ours since, which are 2", got)
+		}
+	})
+}
+
 // A lone fleet whose vendor counts as it does never asks the store for it.
 func TestHeedIsFree(t *testing.T) {
 	t.Parallel()

@@ -43,7 +43,7 @@ func (h *history) forecast(c *sent) {
 	margin := false
 	for _, r := range c.op.Rows {
 		plain = plain && r.Burst == 0 && h.others(r) == 0
-		margin = margin || r.Zone.Margin > 0
+		margin = margin || r.Burst < 0 && r.Margin > 0
 	}
 	if plain {
 		h.n.forecasts++

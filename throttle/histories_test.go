@@ -84,11 +84,11 @@ func (h *history) limits(scope string, n int) (rows []lua.Row) {
 			if w == 86400*second { // only whole days follow a change of the clock
 				r.Zone.Change, r.Zone.Next = h.now+h.r.Int64N(4*w), off+(2*h.r.Int64N(2)-1)*3600*second
 			}
-			if h.r.IntN(2) == 0 {
-				r.Zone.Margin = w / 50
-			}
 		case 1:
 			r.Burst = 1 + h.r.Int64N(r.Amount)
+		}
+		if h.r.IntN(2) == 0 {
+			r.Margin = w / 50
 		}
 		r.Tape = h.names.Tape(scope, "u"+strconv.Itoa(i), w, r.Burst < 0, "")
 		r.Tag = lua.Tag(r.Tape)

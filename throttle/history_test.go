@@ -124,8 +124,15 @@ func (h *history) ask(c *sent, kind lua.Kind, patience int64) {
 			h.t.Fatalf("went at %d into a pause until %d", a.At, held)
 		}
 		for i, r := range c.op.Rows {
-			if n := r.Amount - h.used(r.Tape, r, a.At) - r.Cost; a.Left[i].Units > n {
-				h.t.Fatalf("at %d: %d left of %s, want %d at most", h.now, a.Left[i].Units, r.Tape, n)
+			vendors, longer := r, r
+			vendors.Window -= r.Margin
+			longer.Window = vendors.Window + slotLong(r) + testLead
+			if r.Burst < 0 {
+				vendors, longer = r, r
+			}
+			most, least := r.Amount-h.used(r.Tape, vendors, a.At)-r.Cost, r.Amount-h.used(r.Tape, longer, a.At)-r.Cost
+			if n := a.Left[i].Units; n > most || n < least {
+				h.t.Fatalf("at %d: %d left of %s, want %d to %d, row %+v", h.now, n, r.Tape, least, most, r)
 			}
 			if n := h.used(r.Tape, r, a.At) + r.Cost + a.Left[i].Others; n > r.Ceiling && a.Left[i].Others > 0 {
 				h.t.Fatalf("at %d: went into what others use of %s: %d of %d, %+v", h.now, r.Tape, n, r.Ceiling, a.Left[i])

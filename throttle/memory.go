@@ -243,7 +243,7 @@ func (t *turn) admit(o *lua.Op, id int64) lua.Answer {
 			r := &o.Rows[i]
 			tape := t.keep(r)
 			tape.charge(r, x, r.Burst > 0 || x < ramp(i), t.now)
-			a.Left[i] = lua.Left{Units: r.Amount - tape.used(r, x), Others: tape.others(x)}
+			a.Left[i] = lua.Left{Units: r.Amount - tape.counted(r, x), Others: tape.others(x)}
 		}
 		if model.Take(x, t.lease, t.now) {
 			t.setScope(o.Model, model)

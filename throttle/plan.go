@@ -172,6 +172,7 @@ func (b boundLimit) row(names lua.Names, lane lanes.Lane) lua.Row {
 		Window:  int64((b.Window + b.margin()) / time.Microsecond),
 		Ceiling: lane.Ceiling(b.Amount),
 		Amount:  b.Amount,
+		Margin:  int64(b.Margin / time.Microsecond),
 	}
 	if b.Lane != "" {
 		r.Ceiling = b.Amount
@@ -197,7 +198,7 @@ func zone(l Limit, now time.Time) lua.Zone {
 	}
 	then := now.Add(-24 * time.Hour).In(loc) // the host's clock may be wrong: look from a day ago
 	_, off := then.Zone()
-	z := lua.Zone{Offset: int64(off) * 1e6, Margin: int64(l.Margin / time.Microsecond)}
+	z := lua.Zone{Offset: int64(off) * 1e6}
 	if l.Window%(24*time.Hour) != 0 { // only where in a window it lands; whole hours must not renumber the minutes
 		w := int64(l.Window / time.Microsecond)
 		z.Offset = (z.Offset%w + w) % w

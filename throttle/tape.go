@@ -71,6 +71,18 @@ func (t *memTape) used(r *lua.Row, now int64) int64 {
 	return t.sum
 }
 
+// counted is used in the vendor's window, which is shorter by the margin.
+func (t *memTape) counted(r *lua.Row, x int64) int64 {
+	n := t.used(r, x)
+	for _, e := range t.entries {
+		if e.at > x-r.Window+r.Margin {
+			break
+		}
+		n -= e.units
+	}
+	return n
+}
+
 func (t *memTape) merges() bool { return len(t.entries) > exact }
 
 func slotOf(r *lua.Row, at int64) float64 {
@@ -223,7 +235,7 @@ func (t *memTape) heed(r *lua.Row, o *lua.Op, now int64) bool {
 	if till <= now || r.Burst >= 0 && len(t.entries) == 0 {
 		return false
 	}
-	before, since := t.others(now), max(0, t.used(r, now)-o.Mine)
+	before, since := t.others(now), max(0, t.counted(r, now)-o.Mine)
 	n := min(r.Amount, r.Cost+int64(math.Ceil(float64(since)*min(1, float64(r.Cost)/float64(max(1, o.Mine))))))
 	switch {
 	case n >= before && till >= t.gone:
@@ -299,7 +311,7 @@ func (t *memTape) roomFixed(r *lua.Row, x, front int64) int64 {
 		more := (sum(front, r.Cost) - 1) / r.Ceiling // windows that those ahead fill first
 		x = boundary(r, x) + max(0, more)*r.Window
 	}
-	if m := r.Zone.Margin; m > 0 {
+	if m := r.Margin; m > 0 {
 		into := x + offset(r, x) - windowNumber(r, x)*r.Window
 		if into < m {
 			x += m - into

@@ -102,9 +102,6 @@ func pair(ignore bool) (count, error) {
 	for _, a := range vendor.Arrivals() {
 		if a.Status == http.StatusTooManyRequests {
 			got.refused++
-			if os.Getenv("T") != "" {
-				fmt.Println(ignore, a.Received.Sub(vendor.Arrivals()[0].Received))
-			}
 		} else {
 			got.accepted++
 		}

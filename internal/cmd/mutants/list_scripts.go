@@ -126,6 +126,10 @@ var scripts = []mutation{
 		`if need > 0 then y = max(x, freed(t, r, need, q, c, front)) end
   if false then`,
 		"./throttle", []string{"TestHeedKeepsOut"}},
+	{"counts what the vendor has forgotten already", 2, "lua/take.lua",
+		`left .. P('<dd', r.amount - counted(t, r, x)`,
+		`left .. P('<dd', r.amount - used(t, r, x)`,
+		"./throttle", []string{"TestHeedCountsAsTheVendor"}},
 	{"believes a vendor for ever", 2, "lua/take.lua",
 		`if reset > 0 then till = min(till, now + reset) end`,
 		``,
