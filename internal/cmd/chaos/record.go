@@ -151,7 +151,7 @@ func units(cmd redis.Cmder) (n int64) {
 	for i := range v {
 		v[i] = math.Float64frombits(binary.LittleEndian.Uint64(packed[i*8:]))
 	}
-	const op, row, zone = 5 + 8, 7, 4 // numbers of an operation, of a row, and of a row with a fixed window
+	const op, row, zone = 5 + 8, 8, 3 // numbers of an operation, of a row, and of a row with a fixed window
 	for len(v) >= op {
 		rows, most := int(v[4]), 0.0
 		for v = v[op:]; rows > 0 && len(v) >= row; rows-- {
