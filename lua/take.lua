@@ -100,7 +100,7 @@ end
 -- Lines. An entry whose owner did not ask when its time came is gone; the owner comes back in by its id, in order.
 local lines = {}
 local function tally(q, e, sign)
-  q.mixed = q.mixed or e.model ~= q[1].model
+  q.mixed = q.mixed or e.model ~= q[1].model or #q > 1 and e.model ~= q[2].model -- e itself may be the first
   local w = q.waiting[e.share] or {}
   q.waiting[e.share] = w
   for tag, units in pairs(e.cost) do w[tag] = (w[tag] or 0) + sign * units end
@@ -360,7 +360,7 @@ end
 local function heed(t, r, at, reset, mine)
   local till = r.burst < 0 and boundary(r, at) or at + r.W
   if reset > 0 then till = min(till, now + reset) end
-  if till <= now or (r.burst >= 0 and t.T <= now - r.W) then return 0 end
+  if till <= now or used(t, r, now) == 0 then return 0 end -- the tape is gone: what went is not known to be of this window
   local o, since = others(t, now), max(0, counted(t, r, now) - mine)
   local n = min(r.amount, r.cost + ceil(since * min(1, r.cost / max(1, mine))))
   if n >= o and till >= t.gone then

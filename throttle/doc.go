@@ -43,7 +43,9 @@
 //
 // # When the store does not answer
 //
-// No call is admitted. No answer within Config.StoreTimeout is an error that
-// matches [ErrStoreUnavailable], which is no refusal. Nothing is sent twice: what
-// was charged by a question without an answer stays charged.
+// No answer within Config.StoreTimeout begins an outage, in which each lane has
+// its policy: calls that can wait go on with this process' part of every limit,
+// others end in an *[OutageError], which matches [ErrStoreUnavailable] and is no
+// refusal. Nothing is sent twice: what was charged by a question without an
+// answer stays charged.
 package throttle

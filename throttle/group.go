@@ -96,14 +96,14 @@ func (g *group) do(ctx context.Context, ops ...lua.Op) ([]lua.Answer, error) {
 				left := g.patience()
 				if left <= 0 {
 					g.abandon(riders[i:], true)
-					return nil, g.l.lost(fmt.Errorf("no answer within %v", g.l.config.StoreTimeout), r)
+					return nil, g.lost(fmt.Errorf("no answer within %v", g.l.config.StoreTimeout), r)
 				}
 				timer.Reset(left)
 			}
 		}
 		if r.err != nil {
 			g.abandon(riders[i+1:], false)
-			return nil, g.l.lost(r.err, nil)
+			return nil, g.lost(r.err, nil)
 		}
 		answers[i] = r.answer
 	}

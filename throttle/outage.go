@@ -63,8 +63,8 @@ func (e *lostError) Is(target error) bool { return target == ErrStoreUnavailable
 // lost returns the error of a store that did not answer what was sent. The first
 // one begins an outage, unless it is the answer to this one call only. The rider
 // is the call's when its answer may still come.
-func (l *Limiter) lost(cause error, r *rider) error {
-	err := &lostError{cause, !neverRan(cause), r}
+func (g *group) lost(cause error, r *rider) error {
+	l, err := g.l, &lostError{cause, !neverRan(cause), r}
 	if onlyThisCall(cause) || !l.outage.begin(cause) {
 		return err
 	}
@@ -72,7 +72,7 @@ func (l *Limiter) lost(cause error, r *rider) error {
 		g.alone()
 	}
 	l.pending.begin()
-	go l.recover()
+	go l.recover(g)
 	l.emit(Event{Kind: StoreLost, Err: err}) // last: whoever listens may take their time
 	return err
 }
@@ -151,11 +151,12 @@ func neverRan(err error) bool {
 		func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) })
 }
 
-// recover tries to reach the store, about twice a second, until it answers.
+// recover tries to reach the store, about twice a second, until it answers the
+// group that lost it: in a Redis Cluster another key's node may be well.
 // Then it ends the outage and tells the store what was spent and held meanwhile.
-func (l *Limiter) recover() {
+func (l *Limiter) recover(g *group) {
 	defer l.pending.end()
-	if !l.reach() {
+	if !l.reach(g) {
 		return // closed
 	}
 	l.tellHeld() // before any call asks the store
@@ -180,7 +181,7 @@ func (l *Limiter) tellHeld() {
 
 // reach announces this process until the store takes it, and reports false when
 // the limiter is closed first. An attempt that is late still counts when it ends.
-func (l *Limiter) reach() bool {
+func (l *Limiter) reach(g *group) bool {
 	pace := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond),
 		backoff.WithMaxInterval(tryLongest), backoff.WithMaxElapsedTime(0))
 	ended := make(chan error, maxStray)
@@ -198,10 +199,10 @@ func (l *Limiter) reach() bool {
 			timer.Stop()
 			return false
 		}
-		if groups := l.allGroups(); out+int(l.strays.Load()) < maxStray && len(groups) > 0 {
+		if out+int(l.strays.Load()) < maxStray {
 			out++
 			l.relocate()
-			go func() { ended <- groups[0].say(Report{}, false) }()
+			go func() { ended <- g.say(Report{}, false) }()
 		}
 	}
 }

@@ -232,7 +232,7 @@ func (t *memTape) heed(r *lua.Row, o *lua.Op, now int64) bool {
 	if o.Reset > 0 {
 		till = min(till, now+o.Reset)
 	}
-	if till <= now || r.Burst >= 0 && len(t.entries) == 0 {
+	if till <= now || t.used(r, now) == 0 {
 		return false
 	}
 	before, since := t.others(now), max(0, t.counted(r, now)-o.Mine)
