@@ -159,8 +159,9 @@ func TestHeedWhenLittleIsLeft(t *testing.T) {
 		r := reserve(t, p.a, call())
 		reserve(t, p.a, call())
 		said.Units = 8
+		r.Heed(said)
 		eventually(t, "others have 89, and as many as we since, which are 2", func() bool {
-			return heed(t, p, r, said)[0].Others == 91
+			return model(t, p.b, "m").Limits[0].Others == 91
 		})
 	})
 }
