@@ -30,6 +30,7 @@ type call struct {
 	ask       throttle.Call
 	held      reservation
 	settled   bool // nothing is left to settle
+	judged    bool // by the whole answer
 }
 
 // read makes a call of a request: whose key, which model, what cost.

@@ -2,12 +2,14 @@ package transport
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"maps"
 	"mime/multipart"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -201,6 +203,55 @@ func TestCostFunc(t *testing.T) {
 	if got := readAll(t, c.out.Body); got != "text=sss" {
 		t.Errorf("body = %q, want it whole", got)
 	}
+}
+
+// S11: a body whose writer stands still is not waited for beyond the context,
+// even if its Close waits for the read that is out, as that of a server's request.
+func TestSniffEndsWithTheContext(t *testing.T) {
+	leaks := noLeaks(t)
+	for _, kind := range []string{"application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=edge"} {
+		r, w := io.Pipe()
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		req := post(t, "http://vendor.example/", "").WithContext(ctx)
+		req.Body, req.GetBody, req.ContentLength = &slowClose{r: r}, nil, -1
+		req.Header.Set("Content-Type", kind)
+		go io.WriteString(w, `{"model":"m","messages":[`)
+		tr := &Transport{reserve: (&book{}).reserve, DefaultKeyID: "test"}
+		done := make(chan error, 1)
+		go func() {
+			_, err := tr.RoundTrip(req)
+			done <- err
+		}()
+		select {
+		case err := <-done:
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: error %v, want %v", kind, err, context.DeadlineExceeded)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatalf("%s: RoundTrip() waits for the writer", kind)
+		}
+		cancel()
+		w.Close()
+	}
+	leaks()
+}
+
+// slowClose is a body that cannot be closed while it is being read.
+type slowClose struct {
+	mu sync.Mutex
+	r  *io.PipeReader
+}
+
+func (s *slowClose) Read(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.r.Read(b)
+}
+
+func (s *slowClose) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.r.Close()
 }
 
 // A body that is still being written must not be waited for once the document

@@ -178,7 +178,7 @@ func FuzzPeek(f *testing.F) {
 		}
 		c := &closed{Reader: r}
 		resp := &http.Response{Header: http.Header{}, Body: c}
-		if head := peek(resp); !bytes.Equal(head, body[:min(len(body), maxPeek)]) {
+		if head, _ := peek(resp); !bytes.Equal(head, body[:min(len(body), maxPeek)]) {
 			t.Fatalf("%d bytes were read ahead of %d", len(head), len(body))
 		}
 		var got []byte

@@ -17,7 +17,7 @@ import (
 func (c *call) judge(resp *http.Response) {
 	a := c.answer(resp)
 	if resp.StatusCode >= 400 || c.profile.ReadOK && isJSON(resp) {
-		a.Body = peek(resp)
+		a.Body, c.judged = peek(resp)
 	}
 	v := c.profile.Judge(a)
 	c.report(v)

@@ -91,7 +91,7 @@ func (c *call) warn(a profiles.Answer) {
 // finish settles by the vendor's count, the first time it is called.
 func (m *meter) finish(eof bool) {
 	m.mu.Lock()
-	scanner := m.scanner
+	scanner, told := m.scanner, m.warned || m.call.judged
 	m.scanner = nil
 	m.mu.Unlock()
 	if scanner == nil {
@@ -99,5 +99,8 @@ func (m *meter) finish(eof bool) {
 	}
 	if usage, final, ok := scanner.Usage(eof); ok {
 		m.call.settle(usage.Cost(), final)
+	}
+	if a, ok := scanner.Trouble(); ok && !told {
+		m.call.warn(a)
 	}
 }

@@ -20,17 +20,18 @@ const (
 )
 
 // peek returns the beginning of an answer's body, decompressed if the caller
-// asked for gzip itself. The caller reads the same bytes all the same.
-func peek(resp *http.Response) []byte {
+// asked for gzip itself, and whether that is all of it. The caller reads the same
+// bytes all the same.
+func peek(resp *http.Response) (head []byte, whole bool) {
 	p := &peeked{body: resp.Body}
 	p.more.L = &p.mu
 	resp.Body = p
 	go p.ahead()
-	head := p.wait(peekTime)
+	head, whole = p.wait(peekTime)
 	if strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
-		return profiles.Gunzip(head, maxPeek)
+		head = profiles.Gunzip(head, maxPeek)
 	}
-	return head
+	return head, whole
 }
 
 // peeked is a body whose beginning is read ahead. Its reader gets what came
@@ -61,8 +62,8 @@ func (p *peeked) ahead() {
 	}
 }
 
-// wait returns what came ahead within d.
-func (p *peeked) wait(d time.Duration) []byte {
+// wait returns what came ahead within d, and whether that is the whole body.
+func (p *peeked) wait(d time.Duration) (head []byte, whole bool) {
 	timer := time.AfterFunc(d, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -75,7 +76,7 @@ func (p *peeked) wait(d time.Duration) []byte {
 	for !p.over && !p.late {
 		p.more.Wait()
 	}
-	return p.head[:len(p.head):len(p.head)]
+	return p.head[:len(p.head):len(p.head)], p.err == io.EOF
 }
 
 func (p *peeked) Read(b []byte) (int, error) {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -312,6 +313,34 @@ func TestReadOK(t *testing.T) {
 	}
 	if got := b.last(t).reports; len(got) != 1 || got[0].Class != pause.RateLimited {
 		t.Errorf("reports = %+v, want rate_limited", got)
+	}
+}
+
+// What stands behind a 200 may come long after it: then it is judged at its end.
+func TestReadOKLate(t *testing.T) {
+	for body, want := range map[string][]pause.Class{
+		`{"error":{"code":429}}`: {pause.OK, pause.RateLimited},
+		`{"choices":[]}`:         {pause.OK},
+	} {
+		url := vendor(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, "  ")
+			w.(http.Flusher).Flush()
+			time.Sleep(peekTime + 200*time.Millisecond)
+			io.WriteString(w, body)
+		})
+		b := &book{}
+		client := b.client(t, func(tr *Transport) { tr.Profile = profiles.OpenRouter() })
+		if got := readAll(t, do(t, client, post(t, url, "{}")).Body); got != "  "+body {
+			t.Errorf("body = %q", got)
+		}
+		var got []pause.Class
+		for _, v := range b.last(t).reports {
+			got = append(got, v.Class)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: reports %v, want %v", body, got, want)
+		}
 	}
 }
 

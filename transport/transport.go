@@ -138,7 +138,11 @@ type reservation interface {
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	c, err := t.read(req)
 	if err != nil {
-		closeBody(req.Body)
+		if req.Context().Err() != nil {
+			go closeBody(req.Body) // its Close may block while somebody reads
+		} else {
+			closeBody(req.Body)
+		}
 		return nil, err
 	}
 	if err := c.reserve(); err != nil {

@@ -83,6 +83,10 @@ func Gemini() *Profile {
 // Its OAuth tokens rotate, and every token would be a key of its own: set the
 // transport's KeyID to the project.
 //
+// Under endpoints/openapi the body names the model, "google/gemini-2.5-flash":
+// https://cloud.google.com/vertex-ai/generative-ai/docs/start/openai. Aliases make
+// it one with "gemini-2.5-flash" of the other paths.
+//
 // The sources beyond Gemini's: google/api/error_reason.proto
 // (IAM_PERMISSION_DENIED names the resource) and anthropic-sdk-go, vertex.go
 // (paths). Its :predict embeds text, but for the models named imagen.
@@ -92,7 +96,7 @@ func Vertex() *Profile {
 	p.Hosts = []string{"aiplatform.googleapis.com", "*-aiplatform.googleapis.com"}
 	p.PerHost = true
 	p.Marks = nil
-	p.Model = []Place{{Resource, "models"}, {Resource, "endpoints"}, {Body, "model"}}
+	p.Model = []Place{{Resource, "models"}, {Body, "model"}, {Resource, "endpoints"}}
 	p.Usage.At = append(p.Usage.At, "message.usage")
 	p.Usage.Input = append(p.Usage.Input, partner.Usage.Input...)
 	p.Usage.Output = append(p.Usage.Output, partner.Usage.Output...)

@@ -18,6 +18,7 @@ func MessageBird() *Profile {
 		{Fields: code, Values: []string{"2"}, Class: pause.KeyRefused, Scope: pause.Key},
 		{Fields: code, Values: []string{"25"}, Class: pause.QuotaExhausted, Scope: pause.Key},
 	}, "rest.messagebird.com")
+	p.Recipients = []string{"recipients"}
 	p.UsageFunc = messageParts
 	return p
 }

@@ -5,5 +5,7 @@ package profiles
 //
 // The source: https://docs.plivo.com/messaging/api/response (statuses).
 func Plivo() *Profile {
-	return messages("plivo", "text", nil, "api.plivo.com")
+	p := messages("plivo", "text", nil, "api.plivo.com")
+	p.Recipients = []string{"dst"}
+	return p
 }

@@ -84,6 +84,15 @@ type Profile struct {
 	// without a body. It costs no tokens then.
 	Message []string
 
+	// Recipients are paths in the request of who gets a text message, in an array
+	// or divided by commas or "<". It costs its segments for each of them.
+	Recipients []string
+
+	// HeadersPath is the path of an object in an error that holds the header of
+	// somebody behind the vendor. A wait that the answer itself does not name is
+	// looked for there. Empty is nowhere.
+	HeadersPath string
+
 	// StatusPath is the path of a status in an error. Where the answer's own
 	// status says that all is well, such as inside of a stream, the error is
 	// judged by this one. Empty is nowhere.

@@ -100,7 +100,7 @@ func (p *Profile) Read(r *http.Request, body io.Reader) Request {
 		}
 	}
 	if len(p.Message) > 0 && got.Cost == nil {
-		got.Cost = map[string]int64{SegmentsUnit: p.segments(fields.values, got.Text)}
+		got.Cost = map[string]int64{SegmentsUnit: p.segments(fields, got.Text)}
 	}
 	for _, path := range p.OutputCaps {
 		if n, ok := whole(fields.values[path]); ok {
@@ -139,13 +139,14 @@ func (p *Profile) bodyKeys() iter.Seq[string] {
 const SegmentsUnit = "segments"
 
 // segments returns what a request's text takes, see [Profile.Message].
-func (p *Profile) segments(fields map[string]string, body int64) int64 {
-	for _, path := range p.Message {
-		if fields[path] != "" {
-			return Segments(fields[path])
+func (p *Profile) segments(fields formFields, body int64) int64 {
+	each := min(body, 1)
+	for _, path := range slices.Backward(p.Message) {
+		if text := fields.values[path]; text != "" {
+			each = Segments(text)
 		}
 	}
-	return min(body, 1)
+	return each * max(1, fields.recipients)
 }
 
 // model looks at the places in their order.
@@ -192,8 +193,11 @@ func segmentBeside(u *url.URL, name string, after int) string {
 // formFields are the values of a body at the wanted paths.
 type formFields struct {
 	values map[string]string
-	apart  bool  // it is not all text: a multipart form, or a file as it is
-	text   int64 // then the length of what is
+
+	recipients int64 // how many the values at Recipients name
+
+	apart bool  // it is not all text: a multipart form, or a file as it is
+	text  int64 // then the length of what is
 	mediaCount
 }
 
@@ -203,7 +207,13 @@ type formFields struct {
 // file behind the model.
 func (p *Profile) fields(contentType string, body io.Reader) formFields {
 	got := formFields{values: map[string]string{}}
-	want := slices.Concat(p.OutputCaps, p.Copies, p.Message)
+	want := slices.Concat(p.OutputCaps, p.Copies, p.Message, p.Recipients)
+	found := func(path, value string) {
+		got.values[path] = value
+		if value != "" && slices.Contains(p.Recipients, path) {
+			got.recipients += 1 + int64(strings.Count(value, ",")+strings.Count(value, "<"))
+		}
+	}
 	for _, s := range p.Shapes {
 		want = append(want, s.Characters...)
 	}
@@ -223,7 +233,7 @@ func (p *Profile) fields(contentType string, body io.Reader) formFields {
 		head, _ := io.ReadAll(io.LimitReader(body, PeekBytes))
 		values, _ := url.ParseQuery(string(head))
 		for _, name := range want {
-			got.values[name] = values.Get(name)
+			found(name, values.Get(name))
 		}
 	case "multipart/form-data":
 		got.apart = true
@@ -242,11 +252,11 @@ func (p *Profile) fields(contentType string, body io.Reader) formFields {
 			rest, _ := io.Copy(io.Discard, part)
 			got.text += int64(len(value)) + rest
 			if name := part.FormName(); slices.Contains(want, name) && got.values[name] == "" {
-				got.values[name] = string(value)
+				found(name, string(value))
 			}
 		}
 	default:
-		got.mediaCount = pickText(body, want, func(path, value string) { got.values[path] = value })
+		got.mediaCount = pickText(body, want, found)
 	}
 	return got
 }

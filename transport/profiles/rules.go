@@ -61,7 +61,20 @@ func (p *Profile) Judge(a Answer) pause.Verdict {
 	if !v.Hint.Named {
 		v.Hint = pause.ReadHint(a.Header, a.Body, a.Now)
 	}
+	if !v.Hint.Named && p.HeadersPath != "" {
+		v.Hint = pause.ReadHint(p.inner(a.Body), nil, a.Now)
+	}
 	return v
+}
+
+// inner returns the header at HeadersPath, as far as waits are read from it.
+func (p *Profile) inner(body []byte) http.Header {
+	header, want := http.Header{}, []string(nil)
+	for _, name := range []string{"Retry-After", "X-RateLimit-Remaining", "X-RateLimit-Reset"} {
+		want = append(want, p.HeadersPath+"."+name)
+	}
+	pick(bytes.NewReader(body), want, func(path, value string) { header.Set(path[len(p.HeadersPath)+1:], value) })
+	return header
 }
 
 func (p *Profile) verdict(a Answer) pause.Verdict {

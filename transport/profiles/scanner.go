@@ -30,7 +30,7 @@ type Scanner struct {
 	kept    []byte
 	cut     bool   // kept lacks the beginning
 	ended   bool   // the last event of a stream was seen
-	trouble []byte // the first error event of a stream
+	trouble []byte // the first error event of a stream, or a document that may be one
 }
 
 // Scan returns a scanner for the body of an answer, or nil if it can hold
@@ -86,7 +86,8 @@ func (s *Scanner) Write(b []byte) (int, error) {
 }
 
 // Trouble returns the first error event of a stream as an answer to judge, and
-// whether there was one.
+// whether there was one; after Usage also a whole document that may be an error,
+// see [Profile.ReadOK].
 func (s *Scanner) Trouble() (Answer, bool) {
 	a := s.answer
 	a.Body = s.trouble
@@ -111,6 +112,9 @@ func (s *Scanner) Usage(eof bool) (u Usage, final, ok bool) {
 		u, ok = s.tally.usage()
 		whole := eof || s.ended || s.stream.whole()
 		return u, ok && whole && s.trouble == nil && !s.stream.broken(), ok
+	}
+	if s.profile.ReadOK && eof && !s.cut {
+		s.trouble = s.kept
 	}
 	if f := s.profile.UsageFunc; f != nil && !s.cut {
 		if units, ok := f(s.answer.Header, s.kept); ok {

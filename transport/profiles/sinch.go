@@ -7,5 +7,7 @@ package profiles
 // The source: https://developers.sinch.com/docs/sms
 // (402, 429; a 401 may be without a body).
 func Sinch() *Profile {
-	return messages("sinch", "body", nil, "*.api.sinch.com")
+	p := messages("sinch", "body", nil, "*.api.sinch.com")
+	p.Recipients = []string{"to"}
+	return p
 }

@@ -46,6 +46,31 @@ func TestSegments(t *testing.T) {
 	}
 }
 
+// A message costs its segments for each who gets it.
+func TestRecipients(t *testing.T) {
+	long := strings.Repeat("a", 161)
+	for _, tc := range []struct {
+		name       string
+		profile    *profiles.Profile
+		kind, body string
+		segments   int64
+	}{
+		{"Sinch", profiles.Sinch(), "application/json", `{"from":"1","to":["2","3","4"],"body":"` + long + `"}`, 6},
+		{"Sinch, nobody", profiles.Sinch(), "application/json", `{"to":[],"body":"hi"}`, 1},
+		{"Plivo", profiles.Plivo(), "application/json", `{"src":"1","dst":"2<3<4","text":"hi"}`, 3},
+		{"MessageBird", profiles.MessageBird(), "application/json", `{"recipients":["2","3"],"body":"hi"}`, 2},
+		{"MessageBird, form", profiles.MessageBird(), "application/x-www-form-urlencoded", "recipients=2,3,4&body=" + long, 6},
+		{"MessageBird, a picture", profiles.MessageBird(), "application/json", `{"recipients":["2","3"]}`, 2},
+		{"MessageBird, no body", profiles.MessageBird(), "application/json", "", 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := read(t, tc.profile, "https://sms.example/", tc.kind, tc.body).Cost; got["segments"] != tc.segments {
+				t.Errorf("Read().Cost = %v, want %d segments", got, tc.segments)
+			}
+		})
+	}
+}
+
 func TestTwilioRequests(t *testing.T) {
 	const messages, form = "https://api.twilio.com/2010-04-01/Accounts/AC1/Messages.json", "application/x-www-form-urlencoded"
 	sender := profiles.Twilio()

@@ -28,11 +28,19 @@ var transports = []mutation{
 `,
 		"./transport", []string{"TestVerdictIsAwaited"}},
 	{"judges by the status alone", 17, "transport/judge.go",
-		`		a.Body = peek(resp)
+		`		a.Body, c.judged = peek(resp)
 `,
-		`		_ = peek(resp)
+		`		_, c.judged = peek(resp)
 `,
 		"./transport", []string{"TestOddErrorBodies"}},
+	{"does not judge what comes late behind a 200", 17, "transport/judge.go",
+		`a.Body, c.judged = peek(resp)`,
+		`a.Body, _ = peek(resp); c.judged = true`,
+		"./transport", []string{"TestReadOKLate"}},
+	{"waits for a body's writer beyond the deadline", 23, "transport/sniff.go",
+		`&leaving{out.Context(), body}`,
+		`body`,
+		"./transport", []string{"TestSniffEndsWithTheContext"}},
 	{"leaves the body of an error open", 23, "transport/peek.go",
 		`func (p *peeked) Close() error { return p.body.Close() }`,
 		`func (p *peeked) Close() error { return nil }`,
