@@ -21,9 +21,9 @@ const comeBack = time.Second
 func (l *Limiter) alone(ctx context.Context, g *group, p *plan, patience time.Duration, cause error) (*Reservation, error) {
 	switch members := g.fleetSize(); p.lane.DuringOutage() {
 	case lanes.Open:
-		free := *p
+		free, own := *p, l.ownGroup(g)
 		free.op.Rows, free.units, free.names = nil, nil, nil
-		return &Reservation{g: l.ownGroup(g), plan: &free}, nil
+		return &Reservation{g: own, plan: &free, answer: own.asItIs(p)}, nil
 	case lanes.Local:
 		if members < 1 {
 			break // it never saw the store: nobody knows what its part is
@@ -55,6 +55,16 @@ func (l *Limiter) alone(ctx context.Context, g *group, p *plan, patience time.Du
 	}
 	return nil, &OutageError{Key: p.key, Model: p.model, Lane: p.lane.Name,
 		Deferred: p.lane.MaxWait == 0, RetryAfter: comeBack + jitter(comeBack), cause: cause}
+}
+
+// asItIs is the answer to a call that goes whatever is held: what the vendor says
+// to it is news about the scopes as they are now.
+func (g *group) asItIs(p *plan) lua.Answer {
+	look := func(on string) lua.Op {
+		return lua.Op{Kind: lua.Look, Key: p.op.Key, Model: p.op.Model, Line: p.op.Line, On: on}
+	}
+	now, _ := g.do(context.Background(), look(p.op.Key), look(p.op.Model)) // memory never errs
+	return lua.Answer{Status: lua.Go, KeyGen: now[0].By, ModelGen: now[1].By}
 }
 
 // handOver decides a call just after an outage: it must fit the part of its

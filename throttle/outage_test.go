@@ -297,6 +297,29 @@ func TestOutageNeverSeen(t *testing.T) {
 	}
 }
 
+// What a vendor says to a call of an open lane holds the others of its process,
+// again after a pause that is over.
+func TestOutageOpenReports(t *testing.T) {
+	f := newOutageFleet(t, 1, Config{Default: []Limit{PerMinute(Requests, 100)}, Members: 1})
+	f.redis.Kill()
+	later := pause.Verdict{Class: pause.RateLimited, Scope: pause.Model, Hint: pause.Hint{Wait: 100 * time.Millisecond, Named: true}}
+	open := Call{Key: "k", Model: "m", Lane: lanes.Lane{Name: "open", Share: 1, Outage: lanes.Open}, Cost: Cost{Requests: 1}}
+	live := Call{Key: "k", Model: "m", Cost: Cost{Requests: 1}}
+	for range 2 {
+		r, err := f.hosts[0].Reserve(t.Context(), open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Report(t.Context(), later); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.hosts[0].Reserve(t.Context(), live); !errors.Is(err, ErrRefused) {
+			t.Errorf("a live call after the vendor said later: %v, want a refusal", err)
+		}
+		f.until(2*time.Second, "the pause is over", func() bool { _, err := f.hosts[0].Reserve(t.Context(), live); return err == nil })
+	}
+}
+
 // A call that is larger than the part goes alone and takes windows to come.
 func TestOutageLargeCall(t *testing.T) {
 	f := newOutageFleet(t, 1, Config{Default: []Limit{Per(Tokens, 1000, time.Second)}, Members: 4})
