@@ -113,7 +113,7 @@ func (s *Scanner) Usage(eof bool) (u Usage, final, ok bool) {
 		whole := eof || s.ended || s.stream.whole()
 		return u, ok && whole && s.trouble == nil && !s.stream.broken(), ok
 	}
-	if s.profile.ReadOK && eof && !s.cut {
+	if s.profile.ReadOK && s.answer.Status < 400 && eof && !s.cut {
 		s.trouble = s.kept
 	}
 	if f := s.profile.UsageFunc; f != nil && !s.cut {
