@@ -31,8 +31,8 @@ type Left struct {
 // as LimitStatus.Others.
 //
 // It does not block. It asks the store only for news: when more went to others
-// than the call was told, a few times in a window while anything does, and for
-// every call when little is left. It has no effect during an outage of the store.
+// than the call was told, a few times in a window while anything does, and, one
+// command more a call, while less than an eighth is left. It has no effect during an outage of the store.
 func (r *Reservation) Heed(left ...Left) {
 	if r.g.isAlone() || len(r.answer.Left) != len(r.plan.limits) {
 		return // decided without the store
@@ -47,7 +47,7 @@ func (r *Reservation) Heed(left ...Left) {
 			if !same || said.Units < 0 || said.Reset > said.Window || row.Cost <= 0 {
 				continue
 			}
-			if row.Cost <= r.answer.Left[i].Others && said.Units >= row.Amount/often && !r.plan.due(row) {
+			if row.Cost <= r.answer.Left[i].Others && said.Units*often >= row.Amount && !r.plan.due(row) {
 				continue
 			}
 			op := r.op(lua.Heed)

@@ -111,14 +111,14 @@ func TestHeedCountsAsTheVendor(t *testing.T) {
 	t.Parallel()
 	for _, shape := range []Limit{{Shape: Sliding}, {Shape: Bucket, Burst: 10}} {
 		limit := shape
-		limit.Unit, limit.Amount, limit.Window, limit.Margin = Requests, 10, time.Second, time.Second
+		limit.Unit, limit.Amount, limit.Window, limit.Margin = Requests, 10, 3*time.Second, 3*time.Second
 		onBoth(t, models(limit), func(t *testing.T, p *pair) {
 			for range 5 {
 				reserve(t, p.a, call())
 			}
-			time.Sleep(1100 * time.Millisecond)
+			time.Sleep(3100 * time.Millisecond)
 			r := reserve(t, p.a, call())
-			got := heed(t, p, r, Left{Unit: Requests, Window: time.Second, Scope: pause.Model, Units: 6})[0]
+			got := heed(t, p, r, Left{Unit: Requests, Window: 3 * time.Second, Scope: pause.Model, Units: 6})[0]
 			if got.Used != 6 || got.Others != 4 {
 				t.Errorf("%v: used %d, others %d; want 6 of ours, of which the vendor counts one, and 3 with one under way", limit.Shape, got.Used, got.Others)
 			}

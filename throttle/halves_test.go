@@ -14,10 +14,19 @@ import (
 // of that slot is dead.
 type half struct {
 	redisStore
-	away atomic.Pointer[lua.Names]
+	away    atomic.Pointer[lua.Names]
+	foreign atomic.Bool // somebody's value stands where the fleet's list belongs
 }
 
 var errAway = errors.New("the node is away")
+
+// foreignValue is Redis' word for a key that holds another kind of value.
+type foreignValue struct{}
+
+func (foreignValue) Error() string {
+	return "WRONGTYPE Operation against a key holding the wrong kind of value"
+}
+func (foreignValue) RedisError() {}
 
 func (s *half) decide(ctx context.Context, b lua.Batch) ([]lua.Answer, error) {
 	if n := s.away.Load(); n != nil && b.Ops[0].Key == n.Key() {
@@ -29,6 +38,9 @@ func (s *half) decide(ctx context.Context, b lua.Batch) ([]lua.Answer, error) {
 func (s *half) announce(ctx context.Context, names lua.Names, a lua.Announcement) (int, error) {
 	if n := s.away.Load(); n != nil && names == *n {
 		return 0, errAway
+	}
+	if s.foreign.Load() {
+		return 0, foreignValue{}
 	}
 	return s.redisStore.announce(ctx, names, a)
 }
@@ -62,6 +74,7 @@ func TestOutageOfOneNode(t *testing.T) {
 	if lost, back := events.count(StoreLost), events.count(StoreBack); lost != 1 || back != 0 {
 		t.Errorf("told %d times that the store is lost and %d times that it is back, want once and not", lost, back)
 	}
+	store.foreign.Store(true) // Redis works, only the list cannot be kept
 	store.away.Store(nil)
 	eventually(t, "the store is back", func() bool { return events.count(StoreBack) == 1 })
 }

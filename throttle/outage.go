@@ -179,7 +179,7 @@ func (l *Limiter) tellHeld() {
 	}
 }
 
-// reach announces this process until the store takes it, and reports false when
+// reach announces this process until the store answers, and reports false when
 // the limiter is closed first. An attempt that is late still counts when it ends.
 func (l *Limiter) reach(g *group) bool {
 	pace := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond),
@@ -191,7 +191,7 @@ func (l *Limiter) reach(g *group) bool {
 		case <-timer.C:
 		case err := <-ended:
 			timer.Stop()
-			if out--; err == nil {
+			if out--; err == nil || onlyThisCall(err) {
 				return true
 			}
 			continue

@@ -302,7 +302,7 @@ func TestOutageNeverSeen(t *testing.T) {
 func TestOutageOpenReports(t *testing.T) {
 	f := newOutageFleet(t, 1, Config{Default: []Limit{PerMinute(Requests, 100)}, Members: 1})
 	f.redis.Kill()
-	later := pause.Verdict{Class: pause.RateLimited, Scope: pause.Model, Hint: pause.Hint{Wait: 100 * time.Millisecond, Named: true}}
+	later := pause.Verdict{Class: pause.RateLimited, Scope: pause.Model, Hint: pause.Hint{Wait: 700 * time.Millisecond, Named: true}}
 	open := Call{Key: "k", Model: "m", Lane: lanes.Lane{Name: "open", Share: 1, Outage: lanes.Open}, Cost: Cost{Requests: 1}}
 	live := Call{Key: "k", Model: "m", Cost: Cost{Requests: 1}}
 	for range 2 {
@@ -316,7 +316,7 @@ func TestOutageOpenReports(t *testing.T) {
 		if _, err := f.hosts[0].Reserve(t.Context(), live); !errors.Is(err, ErrRefused) {
 			t.Errorf("a live call after the vendor said later: %v, want a refusal", err)
 		}
-		f.until(2*time.Second, "the pause is over", func() bool { _, err := f.hosts[0].Reserve(t.Context(), live); return err == nil })
+		f.until(4*time.Second, "the pause is over", func() bool { _, err := f.hosts[0].Reserve(t.Context(), live); return err == nil })
 	}
 }
 

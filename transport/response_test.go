@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -318,28 +319,42 @@ func TestReadOK(t *testing.T) {
 
 // What stands behind a 200 may come long after it: then it is judged at its end.
 func TestReadOKLate(t *testing.T) {
-	for body, want := range map[string][]pause.Class{
-		`{"error":{"code":429}}`: {pause.OK, pause.RateLimited},
-		`{"choices":[]}`:         {pause.OK},
+	for _, tc := range []struct {
+		body   string
+		decode bool // the caller does not read on to the end
+		want   []pause.Class
+	}{
+		{`{"error":{"code":429}}`, false, []pause.Class{pause.OK, pause.RateLimited}},
+		{`{"error":{"code":429}}`, true, []pause.Class{pause.OK, pause.RateLimited}},
+		{`{"choices":[]}`, false, []pause.Class{pause.OK}},
 	} {
+		judged := make(chan struct{})
 		url := vendor(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			io.WriteString(w, "  ")
 			w.(http.Flusher).Flush()
-			time.Sleep(peekTime + 200*time.Millisecond)
-			io.WriteString(w, body)
+			<-judged
+			io.WriteString(w, tc.body)
 		})
 		b := &book{}
 		client := b.client(t, func(tr *Transport) { tr.Profile = profiles.OpenRouter() })
-		if got := readAll(t, do(t, client, post(t, url, "{}")).Body); got != "  "+body {
+		resp := do(t, client, post(t, url, "{}"))
+		close(judged)
+		if tc.decode {
+			var answer struct{ Error struct{ Code int } }
+			if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || answer.Error.Code != 429 {
+				t.Errorf("decoded %+v, %v", answer, err)
+			}
+			resp.Body.Close()
+		} else if got := readAll(t, resp.Body); got != "  "+tc.body {
 			t.Errorf("body = %q", got)
 		}
 		var got []pause.Class
 		for _, v := range b.last(t).reports {
 			got = append(got, v.Class)
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: reports %v, want %v", body, got, want)
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: reports %v, want %v", tc.body, got, tc.want)
 		}
 	}
 }

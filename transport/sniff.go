@@ -42,7 +42,8 @@ func sniff(p *profiles.Profile, out *http.Request) (profiles.Request, error) {
 }
 
 // leaving reads a body whose writer may take long, and stops when the context
-// ends. The read that is out then ends when the body is closed.
+// ends. The read that is out then goes on until the body's Close ends it, or what
+// is behind a body whose Close does nothing.
 type leaving struct {
 	ctx  context.Context
 	body io.Reader

@@ -96,7 +96,7 @@ func Vertex() *Profile {
 	p.Hosts = []string{"aiplatform.googleapis.com", "*-aiplatform.googleapis.com"}
 	p.PerHost = true
 	p.Marks = nil
-	p.Model = []Place{{Resource, "models"}, {Body, "model"}, {Resource, "endpoints"}}
+	p.Model = []Place{{Resource, "models"}, {Resource, "endpoints"}, {Body, "model"}}
 	p.Usage.At = append(p.Usage.At, "message.usage")
 	p.Usage.Input = append(p.Usage.Input, partner.Usage.Input...)
 	p.Usage.Output = append(p.Usage.Output, partner.Usage.Output...)

@@ -85,7 +85,9 @@ type Profile struct {
 	Message []string
 
 	// Recipients are paths in the request of who gets a text message, in an array
-	// or divided by commas or "<". It costs its segments for each of them.
+	// or divided by commas or "<". It costs its segments for each of them. A
+	// call to more than a limit lets through is too large: split it, or set the
+	// transport's Cost where the vendor queues.
 	Recipients []string
 
 	// HeadersPath is the path of an object in an error that holds the header of

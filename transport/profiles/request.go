@@ -149,6 +149,10 @@ func (p *Profile) segments(fields formFields, body int64) int64 {
 	return each * max(1, fields.recipients)
 }
 
+// sharedEndpoint is not a resource but Vertex' endpoint for all models, in
+// OpenAI's dialect.
+const sharedEndpoint = "openapi"
+
 // model looks at the places in their order.
 func (p *Profile) model(u *url.URL, fields map[string]string) string {
 	for _, place := range p.Model {
@@ -167,7 +171,7 @@ func (p *Profile) model(u *url.URL, fields map[string]string) string {
 			if i := strings.LastIndexByte(id, ':'); i >= 0 {
 				id = id[:i]
 			}
-			if id != "" {
+			if id != "" && id != sharedEndpoint {
 				model = place.Name + "/" + id
 			}
 		}

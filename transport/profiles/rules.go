@@ -62,18 +62,19 @@ func (p *Profile) Judge(a Answer) pause.Verdict {
 		v.Hint = pause.ReadHint(a.Header, a.Body, a.Now)
 	}
 	if !v.Hint.Named && p.HeadersPath != "" {
-		v.Hint = pause.ReadHint(p.inner(a.Body), nil, a.Now)
+		v.Hint = pause.ReadHint(p.inner(a), nil, a.Now)
 	}
 	return v
 }
 
-// inner returns the header at HeadersPath, as far as waits are read from it.
-func (p *Profile) inner(body []byte) http.Header {
-	header, want := http.Header{}, []string(nil)
+// inner returns the header at HeadersPath, as far as waits are read from it, with
+// the answer's own date.
+func (p *Profile) inner(a Answer) http.Header {
+	header, want := http.Header{"Date": a.Header.Values("Date")}, []string(nil)
 	for _, name := range []string{"Retry-After", "X-RateLimit-Remaining", "X-RateLimit-Reset"} {
 		want = append(want, p.HeadersPath+"."+name)
 	}
-	pick(bytes.NewReader(body), want, func(path, value string) { header.Set(path[len(p.HeadersPath)+1:], value) })
+	pick(bytes.NewReader(a.Body), want, func(path, value string) { header.Set(path[len(p.HeadersPath)+1:], value) })
 	return header
 }
 

@@ -113,12 +113,12 @@ func (s *Scanner) Usage(eof bool) (u Usage, final, ok bool) {
 		whole := eof || s.ended || s.stream.whole()
 		return u, ok && whole && s.trouble == nil && !s.stream.broken(), ok
 	}
-	if s.profile.ReadOK && s.answer.Status < 400 && eof && !s.cut {
+	if s.profile.ReadOK && s.answer.Status < 400 && !s.cut && (eof || s.complete()) {
 		s.trouble = s.kept
 	}
 	if f := s.profile.UsageFunc; f != nil && !s.cut {
 		if units, ok := f(s.answer.Header, s.kept); ok {
-			whole := eof || pick(bytes.NewReader(s.kept), nil, nil) == nil
+			whole := eof || s.complete()
 			return Usage{Units: positive(units)}, whole, true
 		}
 	}
@@ -128,6 +128,10 @@ func (s *Scanner) Usage(eof bool) (u Usage, final, ok bool) {
 	u, ok = s.tally.usage()
 	return u, ok, ok
 }
+
+// complete reports whether the kept bytes are a whole document: who decodes JSON
+// does not read on to the body's end.
+func (s *Scanner) complete() bool { return pick(bytes.NewReader(s.kept), nil, nil) == nil }
 
 // scanDocument reads the counts of a JSON answer. It errs if that is incomplete.
 func (s *Scanner) scanDocument() error {

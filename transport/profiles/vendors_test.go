@@ -14,7 +14,7 @@ import (
 // The odd answers: one code with two meanings, one meaning with two statuses.
 func TestMoreVendorCases(t *testing.T) {
 	runCases(t, "testdata/more_cases.json", map[string]int{
-		"azure-openai": 4, "bedrock": 11, "mistral": 2, "groq": 2, "openrouter": 10, "xai": 2, "deepseek": 3, "together": 2,
+		"azure-openai": 4, "bedrock": 11, "mistral": 2, "groq": 2, "openrouter": 11, "xai": 2, "deepseek": 3, "together": 2,
 		"perplexity": 1, "cohere": 3, "elevenlabs": 3, "deepgram": 3, "vonage": 7, "messagebird": 2, "plivo": 1,
 		"sinch": 2, "telnyx": 1, "vertex": 1, "sns": 4, "mailgun": 2, "sendgrid": 2, "whatsapp": 6,
 	})

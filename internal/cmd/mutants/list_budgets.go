@@ -102,7 +102,7 @@ var budgets = []mutation{
 		`return false }`,
 		"./throttle", []string{"TestSettleAtLeast"}},
 	{"keeps to itself that little is left", 2, "throttle/feedback.go",
-		`said.Units >= row.Amount/often && `,
+		`said.Units*often >= row.Amount && `,
 		``,
 		"./throttle", []string{"TestHeedWhenLittleIsLeft"}},
 	{"ends an outage when another key's store answers", 18, "throttle/outage.go",
