@@ -11,6 +11,25 @@ import (
 	"github.com/headway-go/headway/lua"
 )
 
+// A count must be there as long as its window, and not much longer.
+func TestCountsOutliveTheirWindow(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []Limit{PerMinute(Requests, 10), PerDay(Requests, 10), {Unit: Requests, Amount: 10, Window: 24 * time.Hour, Shape: Fixed}} {
+		onRedis(t, models(limit), func(t *testing.T, p *pair) {
+			for i := range 3 {
+				reserve(t, p.each(i), call())
+				longest := time.Duration(0)
+				for _, key := range p.keys(t) {
+					longest = max(longest, p.redis.PTTL(t.Context(), key).Val())
+				}
+				if longest < limit.Window || longest > 2*limit.Window+11*time.Second {
+					t.Errorf("%v: the count expires in %v", limit, longest)
+				}
+			}
+		})
+	}
+}
+
 // What one batch shares (scopes, tapes, the line as it grows) both stores share
 // alike: random batches of calls of three models under one key's limit.
 func TestBatchesAgree(t *testing.T) {

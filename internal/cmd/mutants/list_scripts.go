@@ -99,7 +99,7 @@ var scripts = []mutation{
 	{"lets a lower lane go first", 11, "lua/take.lua",
 		`if s > share or (s == share and newest) then`,
 		`if s == share and newest then`,
-		"./throttle", []string{"TestLowerLaneNeverDelaysAHigherOne"}},
+		"./throttle", []string{"TestBatchesAgree"}},
 	{"makes a higher lane wait for a lower one", 11, "lua/take.lua",
 		`if s > share or (s == share and newest) then`,
 		`if s ~= share or newest then`,
@@ -119,7 +119,7 @@ var scripts = []mutation{
 	{"lets a day's count expire within the day", 19, "lua/take.lua",
 		`sub(t.v, t.pos), 2 * t.W + 10000000)`,
 		`sub(t.v, t.pos), t.W / 100)`,
-		"./throttle", []string{"TestHistories"}},
+		"./throttle", []string{"TestCountsOutliveTheirWindow"}},
 	{"leaves what went to others out of the count", 1, "lua/take.lua",
 		`if need + o > 0 then y = max(x, freed(t, r, need + o, q, c, front)) end
   if o > 0 then`,
